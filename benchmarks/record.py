@@ -1,0 +1,51 @@
+"""One JSON line per measurement, so that tables can be built afterwards."""
+
+import json
+import subprocess
+from pathlib import Path
+
+RESULTS = Path(__file__).with_name("results.jsonl")
+
+
+def record(
+    benchmark: str,
+    case: str,
+    device: str,
+    ours: float,
+    peer: float | None,
+    peer_name: str,
+    unit: str,
+) -> dict[str, object]:
+    """Appends a measurement to the results and prints it as a row of a table.
+
+    Args:
+        peer: What ours is to be compared with; None where there is nothing.
+        peer_name: What was measured for it.
+    """
+    ratio = ours / peer if peer else None
+    line = {
+        "benchmark": benchmark,
+        "case": case,
+        "device": device,
+        "ours": ours,
+        "peer": peer,
+        "peer_name": peer_name,
+        "unit": unit,
+        "ratio": ratio,
+        "commit": commit(),
+    }
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    numbers = [f"{n:.4g}" if n is not None else "-" for n in (ours, peer, ratio)]
+    print(
+        "|", " | ".join((benchmark, case, device, *numbers[:2], peer_name, unit, numbers[2])), "|"
+    )
+    return line
+
+
+def commit() -> str:
+    """The commit measured, with a plus where the tree has changed since; empty without one."""
+    here = Path(__file__).parent
+    command = ["git", "describe", "--always", "--abbrev=12", "--dirty=+"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+    return done.stdout.strip()

@@ -1,0 +1,166 @@
+"""Sentences as tensors: encoded once, kept on the device, batched by a gather."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hardner.schemes import spans_to_tags, tag_set
+from hardner.types import Sentence
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Features:
+    """What an encoder reads of sentences, before batching."""
+
+    streams: Mapping[str, Sequence[Ints]]
+    """By name, one row of integers a sentence; padded with 0 in a batch."""
+    tables: Mapping[str, Ints]
+    """By name, what the integers point into (the letters of each word form, say)."""
+
+
+@dataclass(frozen=True)
+class TagSet:
+    """The labels of one domain and the tags that spell them."""
+
+    domain: str
+    labels: tuple[str, ...]
+    scheme: str = "IOB2"
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """All tags, ``O`` first."""
+        return tag_set(self.labels, self.scheme)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """``M`` tasks of ``B`` sentences of up to ``T`` words; an empty sentence is padding."""
+
+    inputs: Mapping[str, Tensor]
+    """What the encoder reads: integers [M, B, ...], and its tables."""
+    lengths: Tensor
+    """Words of each sentence, [M, B]."""
+    tags: Tensor
+    """[M, B, T]; 0, which is ``O``, where a sentence has ended."""
+    domains: Tensor
+    """The domain of each task, [M]."""
+    mentions: Tensor
+    """How many mentions each sentence holds, [M, B]."""
+    extent: Tensor
+    """Of each word, [M, B, T]: 0 in no mention, 1 a mention by itself, 2 part of a longer one."""
+
+    @property
+    def tasks(self) -> int:
+        """M."""
+        return self.lengths.shape[0]
+
+    def repeat(self, tasks: int) -> "Batch":
+        """One task's sentences, given to many."""
+        if self.tasks == tasks:
+            return self
+        spread = {
+            name: value if name.startswith("table.") else _spread(value, tasks)
+            for name, value in self.inputs.items()
+        }
+        rest = {n: _spread(getattr(self, n), tasks) for n in _PER_TASK}
+        return replace(self, inputs=spread, **rest)
+
+
+_PER_TASK = ("lengths", "tags", "domains", "mentions", "extent")
+
+
+def _spread(value: Tensor, tasks: int) -> Tensor:
+    return value.expand(tasks, *value.shape[1:])
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of different lengths, end to end."""
+
+    values: Tensor
+    starts: Tensor
+    lengths: Tensor
+    widths: NDArray[np.int64]
+    """The lengths again, on the host, where the width of a batch is chosen."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Ints], device: torch.device) -> "Ragged":
+        """Lay the rows end to end."""
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        starts = np.concatenate(([0], np.cumsum(lengths)[:-1])) if len(rows) else lengths
+        flat = np.concatenate([*rows, np.zeros(1, np.int64)])
+        to = [torch.from_numpy(a).to(device) for a in (flat, starts, lengths)]
+        return cls(to[0], to[1], to[2], lengths)
+
+    def gather(self, rows: Tensor, width: int) -> Tensor:
+        """The rows [...], padded with 0 to a width: [..., width]; row -1 is empty."""
+        position = torch.arange(width, device=rows.device)
+        safe = rows.clamp(min=0)
+        filled = (position < self.lengths[safe].unsqueeze(-1)) & (rows >= 0).unsqueeze(-1)
+        index = self.starts[safe].unsqueeze(-1) + position
+        return self.values[index.clamp(max=self.values.shape[0] - 1)] * filled
+
+
+class Store:
+    """Encoded sentences on a device; a batch of any of them is a gather away."""
+
+    def __init__(
+        self,
+        sentences: Sequence[Sentence],
+        features: Features,
+        tag_sets: Sequence[TagSet],
+        domains: Sequence[int],
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """Args: ``domains`` gives each sentence's index into ``tag_sets``."""
+        device = torch.device(device)
+        index = [{tag: i for i, tag in enumerate(t.tags)} for t in tag_sets]
+        rows = [
+            _labels(sentence, tag_sets[d], index[d])
+            for sentence, d in zip(sentences, domains, strict=True)
+        ]
+        self.device = device
+        self.streams = {n: Ragged.of(r, device) for n, r in features.streams.items()}
+        self.tables = {
+            f"table.{n}": torch.from_numpy(t).to(device) for n, t in features.tables.items()
+        }
+        self.tags = Ragged.of([tags for tags, _ in rows], device)
+        self.extent = Ragged.of([extent for _, extent in rows], device)
+        self.mentions = torch.tensor([len(s.spans) for s in sentences], device=device)
+        self.domains = torch.tensor(domains, device=device)
+
+    def widths(self, rows: Ints) -> dict[str, int]:
+        """How wide each stream of a batch of these rows must be; ``words`` counts the words."""
+        rows = rows[rows >= 0]
+        wide = {n: int(s.widths[rows].max(initial=1)) for n, s in self.streams.items()}
+        return wide | {"words": int(self.tags.widths[rows].max(initial=1))}
+
+    def batch(self, rows: Tensor, widths: Mapping[str, int]) -> Batch:
+        """The sentences at rows [M, B] (-1 for none); a task's domain is its first sentence's."""
+        inputs = {n: s.gather(rows, widths[n]) for n, s in self.streams.items()} | self.tables
+        safe, there = rows.clamp(min=0), rows >= 0
+        return Batch(
+            inputs=inputs,
+            lengths=self.tags.lengths[safe] * there,
+            tags=self.tags.gather(rows, widths["words"]),
+            domains=self.domains[safe[:, 0]],
+            mentions=self.mentions[safe] * there,
+            extent=self.extent.gather(rows, widths["words"]),
+        )
+
+
+def _labels(sentence: Sentence, tag_set: TagSet, index: Mapping[str, int]) -> tuple[Ints, Ints]:
+    """The tags of a sentence, and how far each word's mention extends (`Batch.extent`)."""
+    extent = np.zeros(len(sentence), np.int64)
+    if not sentence.spans:
+        return extent, extent
+    tags = spans_to_tags(sentence.spans, len(sentence), tag_set.scheme)
+    for span in sentence.spans:
+        extent[span.start : span.end] = 1 if span.end - span.start == 1 else 2
+    return np.array([index[tag] for tag in tags], np.int64), extent

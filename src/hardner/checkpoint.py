@@ -1,0 +1,294 @@
+"""A model is a folder: weights in safetensors, ``config.json`` and the caller's files.
+
+``config.json`` names every other file with its size and every tensor with its shape, so that a
+folder is checked whole before any of it is used. A folder is written aside and moved into place.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import hardner
+from hardner.errors import FileError, HardnerError
+from hardner.swap import replaced_folder
+
+FORMAT = "hardner model"
+VERSION = 1
+CONFIG = "config.json"
+WEIGHTS = "weights.safetensors"
+LARGEST_HEADER = 100_000_000
+"""The safetensors format's own limit, in bytes."""
+RESERVED = "__metadata__"
+"""No tensor's name: safetensors headers use it."""
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+OTHERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
+DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (*FLOATS, *OTHERS)}
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What a model folder holds."""
+
+    tensors: Mapping[str, Tensor]
+    config: Mapping[str, Any]
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A tensor as it was given and as it is stored."""
+
+    dtype: str
+    stored: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """What ``config.json`` says about the folder."""
+
+    config: Mapping[str, Any]
+    tensors: Mapping[str, _Entry]
+    weights: Mapping[str, tuple[str, ...]]
+    """The tensors in each weight file; one spread over many is their numbers in this order."""
+    sizes: Mapping[str, int]
+    """Bytes of every file but ``config.json``."""
+
+
+def save(
+    folder: str | Path,
+    tensors: Mapping[str, Tensor],
+    config: Mapping[str, Any],
+    files: Mapping[str, bytes | str] | None = None,
+    *,
+    shard_bytes: int | None = None,
+    dtype: torch.dtype | None = None,
+) -> None:
+    """Writes a model folder, whole or not at all; an earlier model there is replaced.
+
+    Args:
+        folder: Must be new, empty or a hardner model without foreign files.
+        tensors: Weights by name.
+        config: Anything JSON can hold.
+        files: More files of the folder by name, such as a vocabulary; text is stored as UTF-8.
+        shard_bytes: Splits the weights into files of at most so many bytes of numbers.
+        dtype: Stores wider floating-point tensors in this type; `load` restores their own.
+    """
+    folder, files = Path(folder).resolve(), files or {}
+    _check_replaceable(folder)
+    _check_names(files)
+    entries = {name: _entry(name, tensor, dtype) for name, tensor in tensors.items()}
+    stored = ((name, _stored(name, tensors[name], entry)) for name, entry in entries.items())
+    shards = list(_shards(stored, shard_bytes)) or [{}]
+    names = [WEIGHTS] if len(shards) == 1 else _shard_names(len(shards))
+    with replaced_folder(folder) as temporary:
+        for name, shard in zip(names, shards, strict=True):
+            save_file(shard, temporary / name)
+        for name, content in files.items():
+            (temporary / name).write_bytes(
+                content.encode() if isinstance(content, str) else content
+            )
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "hardner": hardner.__version__,
+            "config": config,
+            "tensors": {name: asdict(entry) for name, entry in entries.items()},
+            "weights": {name: list(shard) for name, shard in zip(names, shards, strict=True)},
+            "sizes": {name: (temporary / name).stat().st_size for name in (*names, *files)},
+        }
+        (temporary / CONFIG).write_text(_json(manifest), encoding="utf-8")
+
+
+def load(folder: str | Path) -> Folder:
+    """Reads a model folder; whatever does not agree with its ``config.json`` is an error."""
+    try:
+        return _load(Path(folder))
+    except OSError as error:
+        message = f"cannot be read: {error.strerror or error}"
+        raise FileError(error.filename or folder, message) from None
+
+
+def _load(folder: Path) -> Folder:
+    manifest = _read_manifest(folder)
+    for name, size in manifest.sizes.items():
+        _check_file(folder / name, size, weights=name in manifest.weights)
+    pieces: dict[str, list[Tensor]] = {name: [] for name in manifest.tensors}
+    for name, expected in manifest.weights.items():
+        try:
+            found = load_file(folder / name)
+        except SafetensorError as error:
+            raise FileError(folder / name, f"damaged weights: {error}") from None
+        if found.keys() != set(expected):
+            odd = sorted(found.keys() ^ set(expected))[0]
+            raise FileError(folder / name, f"holds other tensors than {CONFIG} says: {odd}")
+        for key, tensor in found.items():
+            pieces[key].append(tensor)
+    tensors = {
+        name: _restored(folder, name, pieces[name], entry)
+        for name, entry in manifest.tensors.items()
+    }
+    extra = manifest.sizes.keys() - manifest.weights.keys()
+    files = {name: (folder / name).read_bytes() for name in sorted(extra)}
+    return Folder(tensors, manifest.config, files)
+
+
+def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> _Entry:
+    if tensor.dtype not in DTYPE_NAMES or name == RESERVED:
+        raise HardnerError(f"tensor {name}: {tensor.dtype} cannot be stored in a model folder")
+    stored = tensor.dtype
+    if dtype is not None and stored.is_floating_point and stored.itemsize > dtype.itemsize:
+        stored = dtype
+    return _Entry(DTYPE_NAMES[tensor.dtype], DTYPE_NAMES[stored], tuple(tensor.shape))
+
+
+def _stored(name: str, tensor: Tensor, entry: _Entry) -> Tensor:
+    """A contiguous copy that shares no memory with another tensor."""
+    tensor = tensor.detach().cpu()
+    narrow = tensor.to(DTYPES[entry.stored])
+    if entry.stored != entry.dtype and not torch.equal(narrow.isfinite(), tensor.isfinite()):
+        raise HardnerError(f"tensor {name}: a value is too large for {entry.stored}")
+    return narrow.contiguous().clone()
+
+
+def _shards(
+    tensors: Iterable[tuple[str, Tensor]], shard_bytes: int | None
+) -> Iterator[dict[str, Tensor]]:
+    """Fills files in the order of the tensors; one larger than a file is cut.
+
+    Two cuts of a tensor never meet in a file: a full cut leaves no room for another.
+    """
+    shard: dict[str, Tensor] = {}
+    used = 0
+    for name, tensor in tensors:
+        for piece in _pieces(tensor, shard_bytes):
+            if shard and shard_bytes is not None and used + piece.nbytes > shard_bytes:
+                yield shard
+                shard, used = {}, 0
+            shard[name] = piece
+            used += piece.nbytes
+    if shard:
+        yield shard
+
+
+def _pieces(tensor: Tensor, shard_bytes: int | None) -> tuple[Tensor, ...]:
+    if shard_bytes is None or tensor.nbytes <= shard_bytes or not tensor.dim():
+        return (tensor,)
+    return torch.split(tensor.flatten(), max(1, shard_bytes // tensor.itemsize))
+
+
+def _shard_names(count: int) -> list[str]:
+    return [f"weights-{n:05}-of-{count:05}.safetensors" for n in range(1, count + 1)]
+
+
+def _json(manifest: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise HardnerError(f"the model's configuration is not JSON: {error}") from None
+
+
+def _check_names(files: Mapping[str, Any]) -> None:
+    for name in files:
+        if not PLAIN_NAME.fullmatch(name) or name == CONFIG or name.startswith("weights"):
+            raise HardnerError(f"{name!r} cannot be the name of a file in a model folder")
+
+
+def _check_replaceable(folder: Path) -> None:
+    if not folder.exists():
+        return
+    present = {path.name for path in folder.iterdir()} if folder.is_dir() else {CONFIG}
+    if not present:
+        return
+    try:
+        known = {CONFIG, *_read_manifest(folder).sizes}
+    except FileError as error:
+        message = f"exists and is not a hardner model; choose another folder ({error})"
+        raise FileError(folder, message) from None
+    if foreign := sorted(present - known):
+        raise FileError(folder, f"holds {foreign[0]}, no part of the model; move it elsewhere")
+
+
+def _read_manifest(folder: Path) -> _Manifest:
+    path = folder / CONFIG
+    if not path.is_file():
+        raise FileError(folder, f"not a hardner model: no {CONFIG} in it")
+    try:
+        raw = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise FileError(path, f"damaged, not JSON: {error}") from None
+    if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+        raise FileError(path, "not the configuration of a hardner model")
+    version = raw.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        message = f"format version {version} is newer than {VERSION}: upgrade hardner to read it"
+        raise FileError(path, message)
+    try:
+        manifest = _Manifest(
+            config=dict(raw["config"]),
+            tensors={name: _parse_entry(entry) for name, entry in raw["tensors"].items()},
+            weights={name: tuple(held) for name, held in raw["weights"].items()},
+            sizes={name: int(size) for name, size in raw["sizes"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FileError(path, f"damaged: {error!r}") from None
+    for name in (*manifest.sizes, *manifest.weights):
+        if not PLAIN_NAME.fullmatch(name):
+            raise FileError(path, f"unsafe file name {name!r}")
+    listed = {name for held in manifest.weights.values() for name in held}
+    if listed != manifest.tensors.keys() or not manifest.weights.keys() <= manifest.sizes.keys():
+        raise FileError(path, "damaged: its lists of tensors and files disagree")
+    return manifest
+
+
+def _parse_entry(raw: Mapping[str, Any]) -> _Entry:
+    entry = _Entry(raw["dtype"], raw["stored"], tuple(int(size) for size in raw["shape"]))
+    if not {entry.dtype, entry.stored} <= DTYPES.keys():
+        raise ValueError(f"unknown dtype {entry.dtype} or {entry.stored}")
+    return entry
+
+
+def _check_file(path: Path, size: int, weights: bool) -> None:
+    if not path.is_file():
+        raise FileError(path, "missing from the model folder")
+    actual = path.stat().st_size
+    if weights:
+        _check_header(path, actual)
+    if actual != size:
+        state = "truncated" if actual < size else "damaged"
+        raise FileError(path, f"{state}: {actual} bytes, expected {size}")
+
+
+def _check_header(path: Path, size: int) -> None:
+    """A safetensors file opens with the length of its JSON header, then the header."""
+    with path.open("rb") as stream:
+        start = stream.read(9)
+    length = int.from_bytes(start[:8], "little")
+    if start[8:] == b"{" and length <= min(size - 8, LARGEST_HEADER):
+        return
+    if start.startswith((b"PK", b"\x80")):
+        raise FileError(path, "a pickle, not safetensors; it could run code and is not read")
+    raise FileError(path, f"damaged weights: a header of {length} bytes in a file of {size}")
+
+
+def _restored(folder: Path, name: str, pieces: list[Tensor], entry: _Entry) -> Tensor:
+    tensor = pieces[0]
+    if len(pieces) > 1:
+        tensor = torch.cat([piece.flatten() for piece in pieces])
+        tensor = tensor.view(entry.shape) if tensor.numel() == prod(entry.shape) else tensor
+    found = (DTYPE_NAMES.get(tensor.dtype), tuple(tensor.shape))
+    if found != (entry.stored, entry.shape):
+        message = f"tensor {name} is {found}, {CONFIG} says {(entry.stored, entry.shape)}"
+        raise FileError(folder, message)
+    return tensor.to(DTYPES[entry.dtype])

@@ -1,0 +1,57 @@
+"""The command ``hardner``: one short file per sub-command, errors as one line on stderr.
+
+Exit codes: 0 done, 1 the input or the machine stood in the way, 2 the command line is wrong,
+130 interrupted by the user.
+"""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from hardner import __version__
+from hardner.cli.convert import convert
+from hardner.cli.corpora import corpora
+from hardner.errors import HardnerError
+
+app = typer.Typer(
+    name="hardner",
+    help="Hardness-guided biomedical NER: a working tagger from 5 to 100 labelled sentences.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hardner {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Hardness-guided biomedical NER: a working tagger from 5 to 100 labelled sentences."""
+
+
+app.command()(convert)
+app.command()(corpora)
+
+
+def main() -> None:
+    """Run the command line; never ends in a traceback for something the user can mend."""
+    try:
+        app()
+    except HardnerError as error:
+        print(f"hardner: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of our output has left (`| head`): nothing to say, and nothing to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

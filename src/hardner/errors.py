@@ -1,0 +1,16 @@
+"""The one exception a user may see: a single line that says what is wrong and where."""
+
+from pathlib import Path
+
+
+class HardnerError(Exception):
+    """What went wrong, where, and, if it helps, what to do. Commands print it and exit with 1."""
+
+
+class FileError(HardnerError):
+    """Something wrong in or with a file; reads ``path:line: message``."""
+
+    def __init__(self, path: str | Path, message: str, line: int | None = None) -> None:
+        where = f"{path}:{line}" if line is not None else str(path)
+        super().__init__(f"{where}: {message}")
+        self.path, self.line = Path(path), line

@@ -1,0 +1,291 @@
+"""Files as streams: compressed or plain, checked as they are read, written whole or not at all.
+
+``-`` is standard input or standard output.
+"""
+
+import codecs
+import errno
+import gzip
+import io
+import lzma
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
+
+from hardner.errors import FileError
+
+PathLike = str | Path
+
+LINE_LIMIT = 10_000_000
+"""Characters a line may have: a longer one is no annotated text, and would fill the memory."""
+TEXT_LIMIT = 100_000_000
+"""Characters that may be read as one piece of text."""
+BLOCK = 1 << 18
+
+_REASONS = {
+    errno.ENOENT: "no such file or folder",
+    errno.EISDIR: "is a folder, not a file",
+    errno.ENOTDIR: "a part of this path is a file, not a folder",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EROFS: "the file system is read-only",
+    errno.ENOSPC: "no space left on the device",
+}
+_DAMAGED = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
+
+
+def is_standard(path: PathLike) -> bool:
+    """Whether the path means standard input or output."""
+    return str(path) == "-"
+
+
+def shown(path: PathLike) -> str:
+    """The path as messages name it."""
+    return "<standard input>" if is_standard(path) else str(path)
+
+
+def plain_name(path: PathLike) -> str:
+    """The file's name without the ending of a compressed file."""
+    name = Path(path).name
+    return name[:-3] if name.lower().endswith((".gz", ".xz")) else name
+
+
+def stem(path: PathLike) -> str:
+    """The file's name without its endings; what nameless documents are named after."""
+    return "stdin" if is_standard(path) else plain_name(path).partition(".")[0] or "document"
+
+
+def _refused(path: PathLike, error: OSError) -> FileError:
+    return FileError(path, _REASONS.get(error.errno or 0, error.strerror or str(error)))
+
+
+class _Source(io.RawIOBase):
+    """Bytes of a file, decompressed; whatever fails on the way names the file."""
+
+    def __init__(self, path: PathLike) -> None:
+        self._path = path
+        try:
+            raw = sys.stdin.buffer if is_standard(path) else Path(path).open("rb")  # noqa: SIM115
+            self._raw = cast(io.BufferedReader, raw)
+            self._file = _decompressed(self._raw, path)
+        except OSError as error:
+            raise _refused(path, error) from None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        try:
+            data = self._file.read(len(buffer))
+        except _DAMAGED:
+            raise FileError(shown(self._path), "compressed data is cut short or damaged") from None
+        except OSError as error:
+            raise _refused(shown(self._path), error) from None
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed and not is_standard(self._path) and hasattr(self, "_raw"):
+            self._raw.close()
+        super().close()
+
+
+def _decompressed(file: io.BufferedReader, path: PathLike) -> io.BufferedIOBase:
+    magic, ending = file.peek(6), str(path)[-3:].lower()
+    if magic.startswith(b"\x1f\x8b") or ending == ".gz":
+        return gzip.GzipFile(fileobj=file)
+    if magic.startswith(b"\xfd7zXZ\x00") or ending == ".xz":
+        return lzma.LZMAFile(file)
+    return file
+
+
+def open_binary(path: PathLike) -> io.BufferedReader:
+    """The bytes of a file, decompressed where it is .gz or .xz."""
+    return io.BufferedReader(_Source(path), BLOCK)
+
+
+def chunks(path: PathLike) -> Iterator[str]:
+    """The text of a file in pieces of any size: strict UTF-8, without a byte-order mark or NUL."""
+    decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+    line = 1
+    with open_binary(path) as file:
+        while True:
+            data = file.read(BLOCK)
+            try:
+                text = decode(data, final=not data)
+            except UnicodeDecodeError as error:
+                line += error.object[: error.start].count(b"\n")
+                byte = error.object[error.start]
+                message = f"byte 0x{byte:02X} is not UTF-8; re-code the file (iconv -t UTF-8)"
+                raise FileError(shown(path), message, line) from None
+            if "\0" in text:
+                line += text[: text.index("\0")].count("\n")
+                message = "a NUL byte: this is not UTF-8 text"
+                raise FileError(shown(path), message, line)
+            if not data:
+                return
+            line += text.count("\n")
+            yield text
+
+
+def read_text(path: PathLike) -> str:
+    """All of a file's text, its line ends as they are: offsets into it count every character."""
+    pieces, size, width, line = [], 0, 0, 1
+    for piece in chunks(path):
+        size += len(piece)
+        if size > TEXT_LIMIT:
+            raise FileError(shown(path), f"longer than {TEXT_LIMIT:,} characters; split it")
+        first, *others = piece.split("\n")
+        for run in (width + len(first), *map(len, others)):
+            if run > LINE_LIMIT:
+                raise _too_long(path, line)
+            width, line = run, line + 1
+        line -= 1
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+def blocks(path: PathLike) -> Iterator[tuple[int, str]]:
+    r"""Runs of whole lines, each with the number of its first; every line end becomes ``\n``."""
+    line, rest = 1, ""
+    for piece in chunks(path):
+        whole, end, piece = piece.rpartition("\n")
+        if end:
+            block = _one_line_end((rest + whole).removesuffix("\r"))
+            yield line, block
+            line += block.count("\n") + 1
+            rest = ""
+        rest += piece
+        if len(rest) > LINE_LIMIT:
+            raise _too_long(path, line)
+    if rest:
+        yield line, _one_line_end(rest).removesuffix("\n")
+
+
+def lines(path: PathLike) -> Iterator[tuple[int, str]]:
+    """The lines of a file and their numbers, from 1."""
+    for first, block in blocks(path):
+        yield from enumerate(block.split("\n"), first)
+
+
+def _one_line_end(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _too_long(path: PathLike, line: int) -> FileError:
+    return FileError(shown(path), f"a line longer than {LINE_LIMIT:,} characters", line)
+
+
+def head(path: PathLike, size: int = 1 << 16) -> str:
+    """The first characters of a file, for a look at what it holds; standard input stays whole."""
+    if is_standard(path):
+        data = sys.stdin.buffer.peek(size)[:size]  # type: ignore[union-attr]
+    else:
+        with open_binary(path) as file:
+            data = file.read(size)
+    return codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data)
+
+
+@contextmanager
+def atomic_binary(path: PathLike) -> Iterator[BinaryIO]:
+    """A file to write bytes to; it takes its place when the block ends well, else leaves no trace.
+
+    It is compressed where its name ends in .gz or .xz.
+    """
+    try:
+        if is_standard(path):
+            with _passed_on(sys.stdout.buffer) as file:
+                yield file
+            return
+        target = Path(path).resolve()
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            with target.open("wb") as device, _passed_on(device) as file:
+                yield file
+            return
+        with _beside(target) as raw, _compressed(raw, target.name) as file:
+            yield file
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _refused(path, error) from None
+
+
+@contextmanager
+def atomic_write(path: PathLike) -> Iterator[TextIO]:
+    """As :func:`atomic_binary`, for UTF-8 text; line ends are written as they are."""
+    with atomic_binary(path) as raw:
+        yield cast(TextIO, codecs.getwriter("utf-8")(raw))
+
+
+@contextmanager
+def _passed_on(target: BinaryIO) -> Iterator[BinaryIO]:
+    """For what cannot be renamed into place: kept aside until it is complete."""
+    with tempfile.TemporaryFile() as file:
+        yield cast(BinaryIO, file)
+        file.seek(0)
+        shutil.copyfileobj(file, target)
+        target.flush()
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[BinaryIO]:
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    mode = target.stat().st_mode & 0o777 if target.exists() else None
+    if mode is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    spare = target.with_name(f".hardner-{secrets.token_hex(6)}.tmp")
+    try:
+        with spare.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            spare.chmod(mode)
+        spare.replace(target)
+    finally:
+        spare.unlink(missing_ok=True)
+
+
+@contextmanager
+def _compressed(raw: BinaryIO, name: str) -> Iterator[BinaryIO]:
+    if name.lower().endswith(".gz"):
+        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+            yield cast(BinaryIO, packed)
+    elif name.lower().endswith(".xz"):
+        with lzma.LZMAFile(raw, "wb") as packed:
+            yield cast(BinaryIO, packed)
+    else:
+        yield raw
+
+
+@contextmanager
+def atomic_folder(path: PathLike) -> Iterator[Path]:
+    """A folder to fill; it replaces the one there when the block ends well, else leaves no trace.
+
+    The caller makes sure that nothing of value is replaced.
+    """
+    target = Path(path).resolve()
+    spare, old = (target.with_name(f".hardner-{secrets.token_hex(6)}.tmp") for _ in "ab")
+    try:
+        spare.mkdir()
+        yield spare
+        if target.exists():
+            target.rename(old)
+        try:
+            spare.rename(target)
+        except OSError:
+            old.rename(target)
+            raise
+    except OSError as error:
+        raise _refused(path, error) from None
+    finally:
+        for left in (spare, old):
+            shutil.rmtree(left, ignore_errors=True)

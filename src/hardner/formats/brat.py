@@ -1,0 +1,159 @@
+"""BRAT standoff: a text in ``NAME.txt`` and its annotations in ``NAME.ann``, alone or in a folder.
+
+Of an .ann file the text-bound annotations (T) and their concepts (N) are read.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from hardner.errors import FileError
+from hardner.files import (
+    PathLike,
+    atomic_folder,
+    atomic_write,
+    lines,
+    plain_name,
+    read_text,
+)
+from hardner.formats.mention import mention, offset, short
+from hardner.formats.pairs import beside, named
+from hardner.formats.report import Place, Report
+from hardner.types import Document, Entity, Offset
+
+_OTHERS = {
+    "R": "relation left out",
+    "*": "relation left out",
+    "E": "event left out",
+    "A": "attribute left out",
+    "M": "attribute left out",
+    "#": "note left out",
+}
+_TEXT_BOUND = re.compile(r"(\S+) ([0-9]+ [0-9]+(?:;[0-9]+ [0-9]+)*)")
+_CONCEPT = re.compile(r"Reference (\S+) (\S+)")
+_FLAT = str.maketrans("\r\n\t", "   ")
+
+
+def read(path: PathLike, report: Report) -> Iterator[Document]:
+    path = named(path)
+    if not path.is_dir():
+        base = path.with_name(_base(path))
+        yield _document(base, base.name, report)
+        return
+    files = sorted(file for file in path.rglob("*") if _base(file) != file.name)
+    for base in dict.fromkeys(file.with_name(_base(file)) for file in files):
+        yield _document(base, base.relative_to(path).as_posix(), report)
+
+
+def _base(path: Path) -> str:
+    """The name that a .txt and its .ann share; of any other file, its name."""
+    name = plain_name(path)
+    return name[:-4] if name.endswith((".txt", ".ann")) else path.name
+
+
+def _document(base: Path, name: str, report: Report) -> Document:
+    source, ann = beside(base, ".txt"), beside(base, ".ann")
+    text = read_text(source)
+    if not ann.exists():
+        report.note("text without an .ann file beside it", Place(source))
+        return Document(name, text)
+    found: dict[str, Entity] = {}
+    concepts: dict[str, list[str]] = {}
+    for number, line in lines(ann):
+        place = Place(ann, number)
+        key, _, rest = line.partition("\t")
+        if key.startswith("T"):
+            if key in found:
+                raise place.error(f"a second {key}: two entities with one id")
+            found[key] = _entity(rest, text, place)
+        elif key.startswith("N"):
+            _add_concept(rest, concepts, place)
+        elif key[:1] in _OTHERS:
+            report.add(_OTHERS[key[:1]], place)
+        elif line.strip():
+            raise place.error(f"not an annotation: {short(line)}")
+    if unknown := concepts.keys() - found.keys():
+        raise FileError(ann, f"a concept of {min(unknown)}, which is not there")
+    entities = (_named(entity, concepts.get(key, [])) for key, entity in found.items())
+    return Document(name, text, tuple(entities))
+
+
+def _entity(rest: str, text: str, place: Place) -> Entity:
+    head, _, quoted = rest.partition("\t")
+    if (parts := _TEXT_BOUND.fullmatch(head)) is None:
+        raise place.error(f"not a label and its offsets: {short(head)}")
+    pieces = [_piece(piece, place) for piece in parts[2].split(";")]
+    return mention(place, text, pieces, parts[1], quoted=quoted)
+
+
+def _piece(piece: str, place: Place) -> Offset:
+    start, end = piece.split(" ")
+    return offset(start, place), offset(end, place)
+
+
+def _add_concept(rest: str, concepts: dict[str, list[str]], place: Place) -> None:
+    if (parts := _CONCEPT.fullmatch(rest.partition("\t")[0])) is None:
+        raise place.error(f"not a concept of an entity: {short(rest)}")
+    concepts.setdefault(parts[1], []).append(parts[2])
+
+
+def _named(entity: Entity, concepts: list[str]) -> Entity:
+    return replace(entity, identifier="|".join(concepts)) if concepts else entity
+
+
+def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+    target = named(path)
+    if plain_name(target).endswith(".ann"):
+        _write_pair(documents, target, report)
+        return
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise FileError(path, "is there already; name a new folder")
+    with atomic_folder(target) as folder:
+        for document in documents:
+            place = Place(path, document=document.id)
+            base = folder / _safe(document.id, place)
+            base.parent.mkdir(parents=True, exist_ok=True)
+            parts = {".txt": document.text, ".ann": _ann(document, report, place)}
+            for ending, content in parts.items():
+                file = base.with_name(base.name + ending)
+                if file.exists():
+                    raise place.error("a second document with this id")
+                file.write_text(content, encoding="utf-8", newline="")
+
+
+def _write_pair(documents: Iterable[Document], path: Path, report: Report) -> None:
+    base, _, packed = path.name.rpartition(".ann")
+    with atomic_write(path.with_name(f"{base}.txt{packed}")) as text, atomic_write(path) as ann:
+        for number, document in enumerate(documents):
+            place = Place(path, document=document.id)
+            if number:
+                raise place.error("one .ann file holds one document; name a folder for more")
+            text.write(document.text)
+            ann.write(_ann(document, report, place))
+
+
+def _safe(name: str, place: Place) -> str:
+    """The id as the path of a file within the folder."""
+    if not name or any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
+        raise place.error("this id cannot be the name of a file")
+    return name
+
+
+def _ann(document: Document, report: Report, place: Place) -> str:
+    rows: list[str] = []
+    concepts: list[str] = []
+    for number, entity in enumerate(document.entities, 1):
+        label = "_".join(entity.label.split()) or "_"
+        if label != entity.label:
+            report.add(f"label {short(entity.label)} written as {label}", place)
+        pieces = entity.fragments or ((entity.start, entity.end),)
+        where = ";".join(f"{start} {end}" for start, end in pieces)
+        quoted = entity.text.translate(_FLAT)
+        rows.append(f"T{number}\t{label} {where}\t{quoted}\n")
+        if entity.identifier:
+            identifier = "_".join(entity.identifier.split())
+            if identifier != entity.identifier:
+                report.add("concept identifier written without spaces", place)
+            concepts.append(f"N{len(concepts) + 1}\tReference T{number} {identifier}\t{quoted}\n")
+    return "".join(rows + concepts)

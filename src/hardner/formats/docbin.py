@@ -1,0 +1,126 @@
+"""spaCy's DocBin (.spacy): tokens that tile the text, mentions as ``ents``.
+
+Where mentions overlap, the longest are ``ents`` and all are in the span group ``sc``. A DocBin is
+one compressed block, so it is read and written as a whole.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, pairwise
+from typing import Any
+
+from hardner.errors import HardnerError
+from hardner.files import PathLike, atomic_binary, open_binary, stem
+from hardner.formats.mention import mention
+from hardner.formats.prodigy import sentence_over
+from hardner.formats.report import Place, Report
+from hardner.text import tokenize
+from hardner.types import Document, Entity, Offset, Sentence
+
+GROUP = "sc"
+_ID = "id"
+
+
+def _spacy() -> Any:
+    try:
+        import spacy.tokens
+    except ImportError:
+        raise HardnerError("spaCy is not installed; run: pip install 'hardner[spacy]'") from None
+    return spacy
+
+
+def read(path: PathLike, report: Report) -> Iterator[Document]:
+    spacy = _spacy()
+    with open_binary(path) as file:
+        content = file.read()
+    try:
+        docs = list(spacy.tokens.DocBin().from_bytes(content).get_docs(spacy.vocab.Vocab()))
+    except (ValueError, TypeError, LookupError) as error:
+        message = str(error).partition("\n")[0]
+        raise Place(path).error(f"not a spaCy DocBin: {message}") from None
+    for number, doc in enumerate(docs, 1):
+        name = str(doc.user_data.get(_ID) or f"{stem(path)}-{number}")
+        yield _document(doc, name, Place(path, document=name), report)
+
+
+def _document(doc: Any, name: str, place: Place, report: Report) -> Document:
+    for group in sorted(doc.spans.keys() - {GROUP}):
+        report.add(f"span group {group!r} left out", place)
+    entities = {
+        _entity(span, doc.text, place) for span in chain(doc.ents, doc.spans.get(GROUP, ()))
+    }
+    ordered = tuple(sorted(entities, key=lambda e: (e.start, e.end, e.label, e.identifier)))
+    sentences = _sentences(doc, ordered) if len(doc) > 1 else ()
+    return Document(name, doc.text, ordered, sentences)
+
+
+def _entity(span: Any, text: str, place: Place) -> Entity:
+    piece = span.start_char, span.end_char
+    return mention(place, text, [piece], span.label_, identifier=span.kb_id_)
+
+
+def _sentences(doc: Any, entities: tuple[Entity, ...]) -> tuple[Sentence, ...]:
+    if not doc.has_annotation("SENT_START"):
+        return ()
+    found = []
+    for sent in doc.sents:
+        offsets = [(t.idx, t.idx + len(t.text)) for t in sent if not t.text.isspace()]
+        inside = [e for e in entities if sent.start_char <= e.start and e.end <= sent.end_char]
+        found.append(sentence_over(doc.text, offsets, inside))
+    return tuple(chain.from_iterable(found))
+
+
+def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+    spacy = _spacy()
+    docs = spacy.tokens.DocBin(store_user_data=True)
+    vocab = spacy.vocab.Vocab()
+    with atomic_binary(path) as file:
+        for document in documents:
+            docs.add(_doc(document, spacy, vocab, report, Place(path, document=document.id)))
+        file.write(docs.to_bytes())
+
+
+def _doc(document: Document, spacy: Any, vocab: Any, report: Report, place: Place) -> Any:
+    offsets = [offset for sentence in document.sentences for offset in sentence.offsets or ()]
+    firsts = {sentence.offsets[0][0] for sentence in document.sentences if sentence.offsets}
+    if any(left[1] > right[0] for left, right in pairwise(offsets)):
+        report.note("sentence and token bounds not kept", place)
+        offsets, firsts = [], set()
+    words, spaces, starts = _tiled(document.text, offsets or tokenize(document.text), firsts)
+    doc = spacy.tokens.Doc(vocab, words, spaces, sent_starts=starts if firsts else None)
+    doc.user_data[_ID] = document.id
+    unlike = dict.fromkeys(document.entities)
+    if len(unlike) < len(document.entities):
+        repeated = len(document.entities) - len(unlike)
+        report.add("mention left out that repeats another", place, repeated)
+    spans = []
+    for entity in unlike:
+        span = doc.char_span(entity.start, entity.end, entity.label, kb_id=entity.identifier)
+        if span is None:
+            report.add("mention left out that cuts a token", place)
+        else:
+            spans.append(span)
+    doc.set_ents(spacy.util.filter_spans(spans))
+    if len(doc.ents) < len(spans):
+        doc.spans[GROUP] = spans
+    return doc
+
+
+def _tiled(
+    text: str, offsets: list[Offset], firsts: set[int]
+) -> tuple[list[str], list[bool], list[bool]]:
+    """Words, whether a space follows each, and whether a sentence starts with it."""
+    words: list[str] = []
+    spaces: list[bool] = []
+    starts: list[bool] = []
+    at = 0
+    for start, end in (*offsets, (len(text), len(text))):
+        gap = text[at:start]
+        if words and gap.startswith(" "):
+            spaces[-1], gap = True, gap[1:]
+        for word, first in ((gap, not words), (text[start:end], start in firsts)):
+            if word:
+                words.append(word)
+                spaces.append(False)
+                starts.append(first)
+        at = end
+    return words, spaces, starts

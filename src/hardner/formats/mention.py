@@ -1,0 +1,85 @@
+"""Mentions that lie where they say and read as they say, or an error with the place."""
+
+import math
+from collections.abc import Sequence
+
+from hardner.formats.report import Place
+from hardner.types import Document, Entity, Offset
+
+_SPACES = str.maketrans("\r\n\t", "   ")
+
+
+def mention(
+    place: Place,
+    text: str,
+    pieces: Sequence[Offset],
+    label: str,
+    *,
+    quoted: str | None = None,
+    score: float = 1.0,
+    identifier: str = "",
+) -> Entity:
+    """The entity made of these pieces of the text.
+
+    Args:
+        quoted: What the source says the mention reads; a line break may stand there as a space.
+    """
+    pieces = sorted(pieces)
+    for piece in pieces:
+        if not 0 <= piece[0] < piece[1] <= len(text):
+            raise place.error(_outside(piece, text))
+    start, end = pieces[0][0], max(end for _, end in pieces)
+    joined = " ".join(text[left:right] for left, right in pieces)
+    if quoted is not None and quoted not in (joined, joined.translate(_SPACES), text[start:end]):
+        raise place.error(f"mention {short(quoted)} at {start}-{end}, where {short(joined)} stands")
+    if not math.isfinite(score):
+        raise place.error(f"the score {score} is not a number")
+    fragments = tuple(pieces) if len(pieces) > 1 else ()
+    return Entity(start, end, label, joined, score, fragments, identifier)
+
+
+def check(document: Document, place: Place) -> None:
+    """Refuses a document whose parts do not agree with its text."""
+    text = document.text
+    if "\0" in text:
+        raise place.error("its text holds a NUL character")
+    names = [name for entity in document.entities for name in (entity.label, entity.identifier)]
+    try:
+        "".join((document.id, text, *names)).encode()
+    except UnicodeEncodeError as error:
+        code = ord(error.object[error.start])
+        message = f"holds U+{code:04X}, half a character (a lone surrogate), which no file can hold"
+        raise place.error(message) from None
+    for entity in document.entities:
+        pieces = entity.fragments or ((entity.start, entity.end),)
+        made = mention(place, text, pieces, entity.label, quoted=entity.text, score=entity.score)
+        if (made.start, made.end) != (entity.start, entity.end):
+            raise place.error(f"the fragments of {short(entity.text)} do not span it")
+    for start, end, _ in document.passages:
+        if not 0 <= start <= end <= len(text):
+            raise place.error("passage " + _outside((start, end), text))
+    for sentence in document.sentences:
+        offsets = sentence.offsets
+        if offsets and sentence.tokens != tuple(text[start:end] for start, end in offsets):
+            raise place.error(f"the tokens of sentence {sentence.id!r} are not those of its text")
+
+
+def _outside(piece: Offset, text: str) -> str:
+    start, end = piece
+    if start >= end:
+        return f"{start}-{end} holds no characters"
+    return f"{start}-{end} lies outside the text of {len(text)} characters"
+
+
+def short(text: str, width: int = 60) -> str:
+    """The text in quotes on one line, cut where it is long."""
+    return repr(text if len(text) <= width else text[: width - 1] + "…")
+
+
+def offset(value: object, place: Place) -> int:
+    """An offset as a file spells it."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:
+        return int(value)
+    raise place.error(f"{short(str(value))} is not an offset")

@@ -1,0 +1,122 @@
+"""PubTator: ``PMID|t|title``, ``PMID|a|abstract``, then a mention a line, tab-separated.
+
+The abstract starts one character behind the title. A document without an ``|a|`` line has no
+passages: its title line is its whole text.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from hardner.files import PathLike, atomic_write, lines
+from hardner.formats.mention import mention, offset, short
+from hardner.formats.report import Place, Report
+from hardner.types import Document, Entity, Passage
+
+_TEXT = re.compile(r"([^\t|]+)\|([ta])\|(.*)")
+_NUMBER = re.compile(r"-?[0-9]+")
+_NO_TITLE = "no title: a document starts with a line ID|t|TITLE"
+_FLAT = str.maketrans("\t\r\n", "   ")
+
+
+def sniff(head: str) -> bool:
+    first = head.lstrip().partition("\n")[0]
+    return (found := _TEXT.match(first)) is not None and found[2] == "t"
+
+
+def read(path: PathLike, report: Report) -> Iterator[Document]:
+    for block in _blocks(path):
+        yield _document(path, block, report)
+
+
+def _blocks(path: PathLike) -> Iterator[list[tuple[int, str]]]:
+    block: list[tuple[int, str]] = []
+    for number, line in lines(path):
+        if line.strip():
+            if not block and not _TEXT.match(line):
+                raise Place(path, number).error(_NO_TITLE)
+            block.append((number, line))
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _document(path: PathLike, block: list[tuple[int, str]], report: Report) -> Document:
+    parts: dict[str, str] = {}
+    name = ""
+    first, _ = block[0]
+    for number, line in block:
+        if len(parts) == 2 or (found := _TEXT.fullmatch(line)) is None:
+            break
+        if found[2] in parts or (name and found[1] != name):
+            raise Place(path, number).error("a second title or abstract in one document")
+        name, parts[found[2]] = found[1], found[3]
+    if "t" not in parts:
+        raise Place(path, first).error(_NO_TITLE)
+    text = "\n".join(parts[kind] for kind in "ta" if parts.get(kind) or kind == "t")
+    passages = tuple(_passages(parts["t"], parts.get("a")))
+    found_entities = (
+        _entity(line.split("\t"), name, text, Place(path, number), report)
+        for number, line in block[len(parts) :]
+    )
+    entities = tuple(entity for entity in found_entities if entity is not None)
+    return Document(name, text, entities, passages=passages)
+
+
+def _entity(cells: list[str], name: str, text: str, place: Place, report: Report) -> Entity | None:
+    if cells[0] != name:
+        raise place.error(f"the id {short(cells[0])} within document {short(name)}")
+    if len(cells) > 3 and not all(_NUMBER.fullmatch(cell) for cell in cells[1:3]):
+        report.add("relation left out", place)
+        return None
+    if len(cells) < 5:
+        raise place.error(f"{len(cells)} columns where a mention needs 5 or 6")
+    start, end, quoted, label, *more = cells[1:]
+    if more[1:]:
+        report.note("columns behind the concept identifier not kept", place)
+    identifier = more[0] if more and more[0] != "-" else ""
+    pieces = [(offset(start, place), offset(end, place))]
+    return mention(place, text, pieces, label, quoted=quoted, identifier=identifier)
+
+
+def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+    with atomic_write(path) as file:
+        for document in documents:
+            file.write(_block(document, report, Place(path, document=document.id)) + "\n")
+
+
+def _block(document: Document, report: Report, place: Place) -> str:
+    name, text = document.id, document.text.translate(_FLAT)
+    if not name or re.search(r"[\s|]", name):
+        raise place.error("a PubTator id is not empty and has neither spaces nor |")
+    end = _title_end(document)
+    parts = [text] if end is None else [text[:end], text[end + 1 :]]
+    if "\n".join(parts[:1] + [part for part in parts[1:] if part]) != document.text:
+        report.note("line breaks and tabs written as spaces", place)
+    if document.passages != tuple(_passages(*parts)):
+        report.note("passages beside title and abstract not kept", place)
+    rows = [f"{name}|{kind}|{part}" for kind, part in zip("ta", parts, strict=False)]
+    for entity in document.entities:
+        label, identifier = entity.label.translate(_FLAT), entity.identifier.translate(_FLAT)
+        if (label, identifier) != (entity.label, entity.identifier):
+            report.add("label or identifier rewritten without tabs and line breaks", place)
+        cells = (str(entity.start), str(entity.end), entity.text.translate(_FLAT), label)
+        rows.append("\t".join((name, *cells, identifier or "-")))
+    return "\n".join(rows) + "\n"
+
+
+def _passages(title: str, abstract: str | None = None) -> Iterator[Passage]:
+    if abstract is not None:
+        yield Passage(0, len(title), "title")
+    if abstract:
+        yield Passage(len(title) + 1, len(title) + 1 + len(abstract), "abstract")
+
+
+def _title_end(document: Document) -> int | None:
+    """Where the title ends, if the document has one and one character parts it from the rest."""
+    if not document.passages:
+        return None
+    title, *others = sorted(document.passages)
+    follows = others[0].start == title.end + 1 if others else title.end == len(document.text)
+    return title.end if (title.start, title.kind) == (0, "title") and follows else None

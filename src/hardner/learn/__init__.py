@@ -1,0 +1,1 @@
+"""Learning: one loop, and every method a value that fills its slots."""

@@ -1,0 +1,65 @@
+"""Run a step as it is on a CPU; on a GPU capture it once a shape and replay it."""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Compute = Callable[..., tuple[list[Tensor], list[Tensor]]]
+"""tensors in -> (new values of the state, results); must not change anything itself."""
+
+
+class Replay:
+    """Calls of a function that moves a state, replayed as CUDA graphs where there is a GPU.
+
+    A small step is hundreds of kernels of a few microseconds each; launching them one by one from
+    Python takes far longer than running them.
+    """
+
+    def __init__(self, state: list[Tensor]) -> None:
+        """Args: ``state`` is overwritten in place by every call."""
+        self.state = state
+        self._graphs: dict[Hashable, tuple[Any, list[Tensor], list[Tensor]]] = {}
+        self._pool: Any = None
+
+    def __call__(self, key: Hashable, compute: Compute, inputs: list[Tensor]) -> list[Tensor]:
+        """Move the state by ``compute(*inputs)`` and return its results.
+
+        Args:
+            key: Names everything about ``compute`` that is fixed, shapes included.
+            compute: Reads the state and the inputs.
+            inputs: On the device of the state, or on the host.
+        """
+        device = self.state[0].device
+        if device.type != "cuda":
+            return self._move(compute, inputs)
+        if key not in self._graphs:
+            self._graphs[key] = self._capture(compute, [i.to(device).clone() for i in inputs])
+        graph, static, results = self._graphs[key]
+        for place, value in zip(static, inputs, strict=True):
+            place.copy_(value, non_blocking=True)
+        graph.replay()
+        return [r.clone() for r in results]
+
+    def _move(self, compute: Compute, inputs: list[Tensor]) -> list[Tensor]:
+        moved, results = compute(*inputs)
+        with torch.no_grad():
+            for old, new in zip(self.state, moved, strict=True):
+                old.copy_(new)
+        return results
+
+    def _capture(
+        self, compute: Compute, static: list[Tensor]
+    ) -> tuple[Any, list[Tensor], list[Tensor]]:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                compute(*static)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            results = self._move(compute, static)
+        self._pool = self._pool or graph.pool()
+        return graph, static, results

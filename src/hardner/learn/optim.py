@@ -1,0 +1,99 @@
+"""SGD and AdamW as pure functions of named tensors, with a leading task axis or without.
+
+The learning rate may be a tensor, so that a captured step can be replayed with another rate.
+Every update is differentiable in the gradients, which the exact meta-gradient needs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from hardner.model.layers import Params
+
+State = dict[str, Tensor]
+"""What an optimiser remembers, by ``kind.parameter``."""
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """A rule that turns gradients into steps."""
+
+    rule: Literal["sgd", "adamw"] = "sgd"
+    momentum: float = 0.0
+    """Of SGD."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Of AdamW."""
+    weight_decay: float = 0.0
+
+    def init(self, params: Mapping[str, Tensor]) -> State:
+        """Nothing remembered yet."""
+        if self.rule == "sgd":
+            kinds: tuple[str, ...] = ("momentum",) if self.momentum else ()
+        else:
+            kinds = ("first", "second")
+        state = {f"{k}.{n}": torch.zeros_like(p) for k in kinds for n, p in params.items()}
+        if self.rule == "adamw" and params:
+            state["steps"] = torch.zeros((), device=next(iter(params.values())).device)
+        return state
+
+    def step(
+        self,
+        params: Mapping[str, Tensor],
+        grads: Mapping[str, Tensor],
+        state: State,
+        rates: Mapping[str, Tensor | float],
+    ) -> tuple[Params, State]:
+        """New parameters and a new state; ``rates`` gives each parameter's learning rate."""
+        rule = self._sgd if self.rule == "sgd" else self._adamw
+        return rule(params, grads, state, rates)
+
+    def _sgd(
+        self,
+        params: Mapping[str, Tensor],
+        grads: Mapping[str, Tensor],
+        state: State,
+        rates: Mapping[str, Tensor | float],
+    ) -> tuple[Params, State]:
+        new, kept = {}, {}
+        for name, grad in grads.items():
+            move = grad + self.weight_decay * params[name] if self.weight_decay else grad
+            if self.momentum:
+                move = self.momentum * state[f"momentum.{name}"] + move
+                kept[f"momentum.{name}"] = move
+            new[name] = params[name] - rates[name] * move
+        return new, kept
+
+    def _adamw(
+        self,
+        params: Mapping[str, Tensor],
+        grads: Mapping[str, Tensor],
+        state: State,
+        rates: Mapping[str, Tensor | float],
+    ) -> tuple[Params, State]:
+        steps = state["steps"] + 1
+        new: Params = {}
+        kept: State = {"steps": steps}
+        decay1, decay2 = self.betas
+        scale1, scale2 = 1 - decay1**steps, 1 - decay2**steps
+        for name, grad in grads.items():
+            first = decay1 * state[f"first.{name}"] + (1 - decay1) * grad
+            second = decay2 * state[f"second.{name}"] + (1 - decay2) * grad * grad
+            kept[f"first.{name}"], kept[f"second.{name}"] = first, second
+            move = (first / scale1) / ((second / scale2).sqrt() + 1e-8)
+            shrunk = params[name] * (1 - rates[name] * self.weight_decay)
+            new[name] = shrunk - rates[name] * move
+        return new, kept
+
+
+def clip(grads: Mapping[str, Tensor], limit: float, tasks: bool = False) -> Params:
+    """Scale the gradients down to a norm of at most ``limit``, of each task where ``tasks``."""
+    if not limit:
+        return dict(grads)
+    first = 1 if tasks else 0
+    squares = [(g * g).flatten(first).sum(-1) for g in grads.values()]  # each [M] or []
+    norm = torch.stack(squares).sum(0).clamp(min=1e-24).sqrt()
+    scale = (limit / norm).clamp(max=1.0)
+    return {n: g * scale.view(-1, *[1] * (g.dim() - 1)) for n, g in grads.items()}

@@ -1,0 +1,155 @@
+"""One iteration of any method: adapt each task, judge the outcome, and say where to move."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from hardner.batch import Batch
+from hardner.errors import HardnerError
+from hardner.learn.adapt import adapt, losses_on
+from hardner.learn.hypergradient import MetaGradient, check, implicit
+from hardner.learn.inner import Inner, spread
+from hardner.learn.terms import Term, learners, measure, merged_gradient, separate_gradient
+from hardner.learn.weighting import Weighting, weigh
+from hardner.model.layers import Mode, Params, part_of
+from hardner.model.tagger import Tagger
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What an iteration descends: the inner rule, the terms, and the weight of each task."""
+
+    outer: tuple[Term, ...]
+    inner: Inner = field(default_factory=lambda: Inner(steps=0))
+    weighting: Weighting = "uniform"
+    meta_gradient: MetaGradient = "first"
+    iterations: int = 5
+    """Of conjugate gradient, where the meta-gradient is implicit."""
+
+    def __post_init__(self) -> None:
+        check(self.meta_gradient, self.inner)
+        if self.meta_gradient == "implicit" and any(
+            (term.on, term.at) != ("query", "new") for term in self.outer
+        ):
+            raise HardnerError(
+                "implicit meta-gradients are of losses on the query set after adaptation; a term "
+                "measured elsewhere has none"
+            )
+
+    @property
+    def bilevel(self) -> bool:
+        """Whether tasks adapt at all."""
+        return self.inner.steps > 0 or self.inner.prototypes
+
+    @property
+    def learners(self) -> frozenset[str]:
+        """The parts that an iteration moves."""
+        return learners(self.outer)
+
+    def twice(self) -> bool:
+        """Whether gradients of gradients are taken."""
+        return self.inner.steps > 0 and self.meta_gradient != "first"
+
+
+class Verdict(NamedTuple):
+    """What an iteration found."""
+
+    values: list[Tensor]
+    """The loss of each outer term, [M] each."""
+    weights: dict[str, Tensor]
+    """The weight of each task for each part, [M] each."""
+    grads: Params
+    """Where the shared parameters should not go, [1, ...] each."""
+
+
+def judge(
+    tagger: Tagger,
+    objective: Objective,
+    params: Params,
+    supports: Sequence[Batch],
+    query: Batch,
+    mode: Mode,
+) -> Verdict:
+    """Adapt the shared parameters to each task's support and take the gradient of the outcome."""
+    parts, inner = objective.learners, objective.inner
+    mode = Mode(mode.dropout, objective.twice())
+    own = objective.bilevel or objective.weighting != "uniform"
+    start = spread(params, parts | inner.parts, query.tasks) if own else dict(params)
+    if objective.meta_gradient == "exact":
+        start = _leaves(start, parts | inner.parts)
+    through = objective.meta_gradient == "exact"
+    points = {"start": start, "old": start, "new": start}
+    if objective.bilevel:
+        new, old = adapt(tagger, start, supports, inner, mode, through=through)
+        points |= {"old": old, "new": new}
+
+    values: dict[int, Tensor] = {}
+    grads: Params = {}
+    order = sorted(range(len(objective.outer)), key=lambda i: _place(objective.outer[i]))
+    for (on, at), group in groupby(order, key=lambda i: _place(objective.outer[i])):
+        indices = list(group)
+        terms = [objective.outer[i] for i in indices]
+        batches = supports if on == "support" else [query]
+        for batch in batches:
+            losses = losses_on(tagger, batch, mode)
+            if through:
+                found = losses(points[at], [t.loss for t in terms], ())
+                slope = separate_gradient(terms, found, _part(start, parts))
+            else:
+                leaves = _leaves(_part(points[at], learners(terms)), parts)
+                found = measure(losses, points[at] | leaves, terms)
+                slope = merged_gradient(terms, found, leaves)
+            for name, grad in slope.items():
+                share = grad / len(batches)
+                grads[name] = grads[name] + share if name in grads else share
+            for i, term in zip(indices, terms, strict=True):
+                share = found[term.loss].detach() / len(batches)
+                values[i] = values[i] + share if i in values else share
+    if objective.meta_gradient == "implicit" and objective.bilevel:
+        # The inner problem is the mean of the support losses; one support is the usual case.
+        grads = implicit(
+            losses_on(tagger, supports[0], mode), points["new"], grads, inner, objective.iterations
+        )
+    ordered = [values[i] for i in range(len(objective.outer))]
+    weights = weigh(objective.weighting, objective.outer, ordered)
+    return Verdict(ordered, weights, _combine(grads, weights, query.tasks))
+
+
+def _place(term: Term) -> tuple[str, str]:
+    return term.on, term.at
+
+
+def _part(params: Params, parts: frozenset[str]) -> Params:
+    return {n: p for n, p in params.items() if part_of(n) in parts}
+
+
+def _leaves(params: Params, parts: frozenset[str]) -> Params:
+    return {n: p.detach().requires_grad_() if part_of(n) in parts else p for n, p in params.items()}
+
+
+def _combine(grads: Params, weights: Mapping[str, Tensor], tasks: int) -> Params:
+    """Alg. 1, lines 10 to 12: the weighted sum of the tasks' gradients, each part by its own."""
+    combined = {}
+    for name, grad in grads.items():
+        if grad.shape[0] == 1:  # already summed over tasks that weigh the same
+            combined[name] = grad.detach() / tasks
+        else:
+            weight = weights[part_of(name)]
+            shaped = weight.view(-1, *[1] * (grad.dim() - 1)).to(grad.dtype)
+            combined[name] = (shaped * grad.detach()).sum(0, keepdim=True)
+    return combined
+
+
+def evaluate(
+    tagger: Tagger, objective: Objective, params: Params, supports: Sequence[Batch], query: Batch
+) -> Tensor:
+    """The tagging loss on the query after the method's own adaptation, without learning: [M]."""
+    point = params
+    if objective.bilevel:
+        point = adapt(tagger, params, supports, objective.inner).new
+    with torch.no_grad():
+        return tagger.losses(point, query, ["tag"])["tag"]

@@ -1,0 +1,127 @@
+"""Loss terms and who learns from them: signs, not gradient-reversal layers.
+
+A term names a loss and, for each part of the network, how its gradient counts there: positive to
+descend, negative to ascend, absent or zero not at all. An adversarial term therefore reads
+``{"encoder": -weight, "critic": 1}``. A reversal layer would fake the first derivative and make
+every second one wrong.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from hardner.errors import HardnerError
+from hardner.model.layers import Params, part_of
+
+Losses = Callable[[Params, Collection[str], Collection[str]], dict[str, Tensor]]
+"""(parameters, names of losses, those that must not reach the encoder) -> one loss a task, [M]."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A loss, and how each part learns from it."""
+
+    loss: str
+    signs: Mapping[str, float]
+    on: Literal["support", "query"] = "query"
+    """The sentences it is measured on."""
+    at: Literal["start", "old", "new"] = "new"
+    """The parameters it is measured at: before, or after the inner steps (`Inner.old`)."""
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The parts that learn from it."""
+        return frozenset(part for part, sign in self.signs.items() if sign)
+
+
+def tag(**signs: float) -> Term:
+    """The tagging loss; without arguments encoder and decoder descend it."""
+    return Term("tag", signs or {"encoder": 1.0, "decoder": 1.0})
+
+
+def domain(weight: float) -> Term:
+    """The domain loss: the critic descends it, the encoder by ``weight`` (negative: ascends)."""
+    return Term("domain", {"encoder": weight, "critic": 1.0})
+
+
+def learners(terms: Sequence[Term]) -> frozenset[str]:
+    """The parts that learn from any of the terms."""
+    return frozenset().union(*(term.parts for term in terms))
+
+
+def is_gradient(terms: Sequence[Term]) -> bool:
+    """Whether the signs are those of a single function: each term counts the same everywhere."""
+    return all(len({sign for sign in term.signs.values() if sign}) <= 1 for term in terms)
+
+
+def measure(losses: Losses, params: Params, terms: Sequence[Term]) -> dict[str, Tensor]:
+    """The terms' losses, for `merged_gradient`: what the encoder must not feel is cut off."""
+    names = [term.loss for term in terms]
+    if len(set(names)) < len(names):
+        raise HardnerError(f"a loss stands twice among the terms: {', '.join(names)}")
+    cut = {term.loss for term in terms if not term.signs.get("encoder")}
+    return losses(params, names, cut)
+
+
+def merged_gradient(
+    terms: Sequence[Term],
+    values: Mapping[str, Tensor],
+    leaves: Mapping[str, Tensor],
+    create_graph: bool = False,
+) -> Params:
+    """The signed gradient of all terms at the leaves by one backward pass.
+
+    The sum is weighted with the encoder's signs. Any other part feels one term alone, so its
+    gradient only has to be rescaled from the encoder's sign to its own.
+    """
+    scale: dict[str, float] = {}
+    total = torch.zeros((), device=next(iter(values.values())).device)
+    for term in terms:
+        anchor = term.signs.get("encoder") or 1.0
+        total = total + anchor * values[term.loss].sum()
+        for part in term.parts - {"encoder"}:
+            if part in scale:
+                raise HardnerError(f"two terms move {part}; only the encoder may follow several")
+            scale[part] = term.signs[part] / anchor
+    wanted = {n: p for n, p in leaves.items() if part_of(n) in scale or part_of(n) == "encoder"}
+    grads = _gradient(total, wanted, create_graph)
+    return {n: g if (s := scale.get(part_of(n), 1.0)) == 1.0 else s * g for n, g in grads.items()}
+
+
+def separate_gradient(
+    terms: Sequence[Term],
+    values: Mapping[str, Tensor],
+    leaves: Mapping[str, Tensor],
+    create_graph: bool = False,
+) -> Params:
+    """The signed gradient by one backward pass a term.
+
+    Needed where a part also acts through the inner steps, so that every term reaches every part
+    and only the signs say which of that counts.
+    """
+    sums: Params = {}
+    for term in terms:
+        wanted = {n: p for n, p in leaves.items() if part_of(n) in term.parts}
+        grads = _gradient(values[term.loss].sum(), wanted, create_graph, retain=True)
+        for name, grad in grads.items():
+            signed = term.signs[part_of(name)] * grad
+            sums[name] = sums[name] + signed if name in sums else signed
+    return sums
+
+
+def _gradient(
+    total: Tensor, leaves: Mapping[str, Tensor], create_graph: bool, retain: bool | None = None
+) -> Params:
+    if not leaves:
+        return {}
+    grads = torch.autograd.grad(
+        total,
+        list(leaves.values()),
+        create_graph=create_graph,
+        retain_graph=retain or create_graph,
+        materialize_grads=True,
+    )
+    return dict(zip(leaves, grads, strict=True))

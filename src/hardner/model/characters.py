@@ -1,0 +1,105 @@
+"""What the letters of a word say: a convolution and a recurrence over its characters."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from hardner.batch import Ints
+from hardner.model.layers import Mode, Params, embed, linear, normal, scoped, uniform
+from hardner.model.recurrent import BiRecurrent
+
+ALPHABET = (
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+    "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~αβγδεζηθικλμνξοπρστυφχψωΓΔΘΛΞΠΣΦΨΩ°±×µ–—‘’“”•′″→≤≥®™"
+)
+SYMBOLS = len(ALPHABET) + 2
+"""The alphabet, after padding (0) and any other character (1)."""
+LETTERS = 20
+"""Of a longer word, the first and the last half as many are read."""
+_INDEX = {letter: i + 2 for i, letter in enumerate(ALPHABET)}
+
+
+def spell(word: str) -> Ints:
+    """The letters of a word as integers, padded with 0 to `LETTERS`."""
+    half = LETTERS // 2
+    read = word if len(word) <= LETTERS else word[:half] + word[-half:]
+    out = np.zeros(LETTERS, np.int64)
+    out[: len(read)] = [_INDEX.get(letter, 1) for letter in read]
+    return out
+
+
+@dataclass(frozen=True)
+class Characters:
+    """Letters -> one vector a word: max-pooled convolutions beside the ends of a BiLSTM."""
+
+    embedding: int = 50
+    filters: int = 100
+    """Of all widths together; 0 for no convolution."""
+    widths: tuple[int, ...] = (2, 3, 4, 5)
+    recurrent: int = 0
+    """Size of both directions together; 0 for no recurrence."""
+
+    @property
+    def size(self) -> int:
+        """Of the vector of a word."""
+        return self.filters + self.recurrent
+
+    @property
+    def _shares(self) -> list[int]:
+        """The filters of each width, the rest going to the widest."""
+        n = len(self.widths)
+        return [(self.filters + i) // n for i in range(n)]
+
+    @property
+    def _lstm(self) -> BiRecurrent:
+        return BiRecurrent("lstm", self.embedding, self.recurrent // 2)
+
+    def init(self, rng: torch.Generator) -> Params:
+        """A table of letters, the filters of all widths as one linear map, and the BiLSTM."""
+        params = {"table": normal((SYMBOLS, self.embedding), 0.1, rng)}
+        if self.filters:
+            taps = sum(w * share for w, share in zip(self.widths, self._shares, strict=True))
+            bound = (self.embedding * max(self.widths)) ** -0.5
+            params["filters.weight"] = uniform((taps, self.embedding), bound, rng)
+            params["filters.bias"] = uniform((self.filters,), bound, rng)
+        if self.recurrent:
+            params |= {f"lstm.{n}": p for n, p in self._lstm.init(rng).items()}
+        return params
+
+    def __call__(self, params: Params, letters: Tensor, mode: Mode) -> Tensor:
+        """letters [M, N, L] -> [M, N, size]."""
+        there = letters > 0  # [M, N, L]
+        vectors = embed(letters, params["table"]) * there.unsqueeze(-1)  # [M, N, L, E]
+        outs = []
+        if self.filters:
+            outs.append(self._convolve(params, vectors, there))
+        if self.recurrent:
+            lengths = there.sum(-1)
+            states = self._lstm(scoped(params, "lstm"), vectors, lengths, mode)  # [M, N, L, R]
+            half = self.recurrent // 2
+            last = (lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, half)
+            outs += [states[..., :half].gather(2, last).squeeze(2), states[:, :, 0, half:]]
+        return torch.cat(outs, dim=-1)
+
+    def _convolve(self, params: Params, vectors: Tensor, there: Tensor) -> Tensor:
+        """One product for all filters, whose taps are then shifted into place and added.
+
+        A window starts at each letter of the word; beyond its end there are zeros.
+        vectors [M, N, L, E] -> [M, N, filters].
+        """
+        taps = linear(vectors, params["filters.weight"])  # [M, N, L, sum of width * share]
+        taps = pad(taps, (0, 0, 0, max(self.widths) - 1))
+        letters, column, outs = vectors.shape[2], 0, []
+        for width, share in zip(self.widths, self._shares, strict=True):
+            total = taps[:, :, :letters, column : column + share]
+            for shift in range(1, width):
+                left = column + shift * share
+                total = total + taps[:, :, shift : shift + letters, left : left + share]
+            outs.append(total)
+            column += width * share
+        windows = torch.cat(outs, dim=-1)  # [M, N, L, filters]
+        best = windows.masked_fill(~there.unsqueeze(-1), -1e4).amax(2)
+        return (best + params["filters.bias"].unsqueeze(1)).relu()

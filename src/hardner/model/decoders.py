@@ -1,0 +1,120 @@
+"""From word vectors to tags: a linear layer, and what is known of tag sequences on top of it.
+
+One decoder a domain. Their parameters lie side by side on an axis after that of the tasks, so that
+choosing each task's decoder is a look-up, and running all of them is one computation.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from hardner.batch import Batch, TagSet
+from hardner.model import crf
+from hardner.model.encoders import Encoded
+from hardner.model.heads import cross_entropy, mean_over
+from hardner.model.layers import Params, linear, mask_of, uniform
+from hardner.schemes import allowed
+
+Kind = Literal["crf", "softmax"]
+FORBIDDEN = -1e4
+
+
+class Chain(NamedTuple):
+    """Scores of tag sequences beside the emissions, per task."""
+
+    transitions: Tensor
+    """[M, C, C], from and to."""
+    start: Tensor
+    """[M, C]."""
+    end: Tensor
+    """[M, C]."""
+
+
+class Emissions(NamedTuple):
+    """Everything that decides the tags of a batch."""
+
+    scores: Tensor
+    """[M, B, T, C]."""
+    lengths: Tensor
+    """[M, B]."""
+    chain: Chain
+
+
+def constraints(tag_sets: Sequence[TagSet]) -> Chain:
+    """What each domain's scheme forbids, as scores to add; tags it does not have are forbidden."""
+    width = max(len(t.tags) for t in tag_sets)
+    pair = torch.full((len(tag_sets), width, width), FORBIDDEN)
+    start, end = pair[:, 0].clone(), pair[:, 0].clone()
+    for i, tag_set in enumerate(tag_sets):
+        n = len(tag_set.tags)
+        first, follow, last = (torch.tensor(a) for a in allowed(tag_set.tags, tag_set.scheme))
+        start[i, :n].masked_fill_(first, 0.0)
+        pair[i, :n, :n].masked_fill_(follow, 0.0)
+        end[i, :n].masked_fill_(last, 0.0)
+    return Chain(pair, start, end)
+
+
+def init_decoder(kind: Kind, size: int, tag_sets: Sequence[TagSet], rng: torch.Generator) -> Params:
+    """Decoders for some domains, as wide as the richest tag set: [1, D, ...]."""
+    domains, tags = len(tag_sets), max(len(t.tags) for t in tag_sets)
+    bound = size**-0.5
+    params = {
+        "weight": uniform((domains, tags, size), bound, rng),
+        "bias": torch.zeros(1, domains, tags),
+    }
+    if kind == "crf":
+        params["transitions"] = torch.zeros(1, domains, tags, tags)
+        params["start"] = torch.zeros(1, domains, tags)
+        params["end"] = torch.zeros(1, domains, tags)
+    return params
+
+
+def select(params: Params, domains: Tensor) -> Params:
+    """Each task's own decoder: [M|1, D, ...] and domains [M] -> [M, ...]."""
+    tasks = torch.arange(domains.shape[0], device=domains.device)
+    return {n: p[0, domains] if p.shape[0] == 1 else p[tasks, domains] for n, p in params.items()}
+
+
+def emit(kind: Kind, params: Params, encoded: Encoded, batch: Batch, limits: Chain) -> Emissions:
+    """Score the tags of a batch with each task's decoder under its constraints, both [M, ...]."""
+    scores = linear(encoded.words, params["weight"], params["bias"])  # [M, B, T, C]
+    chain = limits
+    if kind == "crf":
+        names = ("transitions", "start", "end")
+        chain = Chain(*(params[n] + limit for n, limit in zip(names, limits, strict=True)))
+    lengths = batch.lengths.expand(scores.shape[0], -1)
+    return Emissions(scores, lengths, chain)
+
+
+def tag_loss(kind: Kind, emissions: Emissions, batch: Batch) -> Tensor:
+    """The tagging loss of each task, [M].
+
+    CRF: negative log-likelihood of a sentence, averaged over sentences. Softmax: cross-entropy of
+    a word over the tags of the domain, averaged over words.
+    """
+    scores, lengths, chain = emissions
+    scores = scores.float() if scores.dtype.itemsize < 4 else scores
+    tags = batch.tags.expand(scores.shape[:3])
+    if kind == "crf":
+        return mean_over(crf.loss(scores, lengths, *chain, tags), lengths > 0)
+    foreign = chain.transitions.amax(1) <= FORBIDDEN / 2  # [M, C]: no tag may come before it
+    values = cross_entropy(scores.masked_fill(foreign[:, None, None], FORBIDDEN), tags)
+    return mean_over(values, mask_of(lengths, values.shape[2]))
+
+
+def prototypes(encoded: Encoded, batch: Batch, tags: int) -> Params:
+    """The decoder that picks the tag whose mean support vector is nearest (WPZ): [M, 1, ...].
+
+    -||h - c||^2 = 2 h.c - ||c||^2 - ||h||^2, and the last term is the same for all tags, so it is
+    a linear layer. A tag that the support does not show is never chosen.
+    """
+    vectors = encoded.words.flatten(1, 2)  # [M, N, H]
+    there = mask_of(batch.lengths, encoded.words.shape[2]).flatten(1)  # [M, N]
+    shown = torch.nn.functional.one_hot(batch.tags.flatten(1), tags) * there.unsqueeze(-1)
+    shown = shown.to(vectors.dtype)  # [M, N, C]
+    counts = shown.sum(1)  # [M, C]
+    means = torch.bmm(shown.transpose(1, 2), vectors) / counts.clamp(min=1).unsqueeze(-1)
+    bias = torch.where(counts > 0, -(means * means).sum(-1), FORBIDDEN)
+    return {"weight": 2 * means.unsqueeze(1), "bias": bias.unsqueeze(1)}

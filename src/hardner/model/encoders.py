@@ -1,0 +1,190 @@
+"""Sentences -> one vector a word: from word vectors and letters, or from subword pieces."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hardner.batch import Batch, Features
+from hardner.model.characters import SYMBOLS, Characters, spell
+from hardner.model.layers import Mode, Params, dropout, embed, normal, prefixed, scoped
+from hardner.model.pieces import Pieces
+from hardner.model.recurrent import BiRecurrent, Cell
+from hardner.model.transformer import Transformer
+from hardner.types import Sentence
+
+
+class Encoded(NamedTuple):
+    """What an encoder makes of a batch."""
+
+    words: Tensor
+    """[M, B, T, H]."""
+    whole: Tensor
+    """One vector a sentence as the network itself sums it up, [M, B, H]."""
+
+
+class Encoder(Protocol):
+    """Any network that gives a vector a word."""
+
+    @property
+    def size(self) -> int:
+        """H, of a word's vector."""
+        ...
+
+    def init(self, rng: torch.Generator) -> Params:
+        """Parameters named ``encoder.…``, and ``frozen.…`` for what never learns."""
+        ...
+
+    def features(self, sentences: Sequence[Sentence]) -> Features:
+        """What `__call__` will read of the sentences."""
+        ...
+
+    def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
+        """The vectors of a batch's words."""
+        ...
+
+
+@dataclass(frozen=True)
+class WordEncoder:
+    """Word vectors and letters, read by a BiLSTM or BiGRU (HGDA, MetaNER)."""
+
+    vocabulary: tuple[str, ...]
+    """Words with a vector of their own, in order; any other shares one vector."""
+    dimension: int = 200
+    train_words: bool = False
+    """Whether the word vectors learn, as in MetaNER, or stay, as in HGDA."""
+    characters: Characters = field(default_factory=Characters)
+    cell: Cell = "lstm"
+    hidden: int = 128
+    """Of one direction."""
+    _index: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        index = {word: i + 1 for i, word in enumerate(self.vocabulary)}
+        object.__setattr__(self, "_index", index)
+
+    @property
+    def size(self) -> int:
+        """Both directions."""
+        return 2 * self.hidden
+
+    @property
+    def _recurrent(self) -> BiRecurrent:
+        return BiRecurrent(self.cell, self.dimension + self.characters.size, self.hidden)
+
+    @property
+    def words(self) -> str:
+        """The name of the table of word vectors."""
+        return "encoder.words" if self.train_words else "frozen.words"
+
+    def init(self, rng: torch.Generator) -> Params:
+        """Word vectors start at random; `hardner.vectors` gives better ones."""
+        return {
+            self.words: normal((len(self.vocabulary) + 1, self.dimension), 0.1, rng),
+            **prefixed("encoder.characters", self.characters.init(rng)),
+            **prefixed("encoder.recurrent", self._recurrent.init(rng)),
+        }
+
+    def look_up(self, word: str) -> int:
+        """The word's row: as written, else in lower case, else 0."""
+        return self._index.get(word) or self._index.get(word.lower(), 0)
+
+    def features(self, sentences: Sequence[Sentence]) -> Features:
+        """Streams ``words`` and ``forms``; each form's letters are a row of a table."""
+        forms: dict[str, int] = {}
+        words = [np.array([self.look_up(w) for w in s.tokens], np.int64) for s in sentences]
+        rows = [
+            np.array([forms.setdefault(w, len(forms) + 1) for w in s.tokens], np.int64)
+            for s in sentences
+        ]
+        letters = np.stack([spell(""), *(spell(form) for form in forms)])
+        return Features({"words": words, "forms": rows}, {"letters": letters})
+
+    def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
+        """Vectors of words and letters side by side, then both directions of the recurrence."""
+        inputs = [embed(batch.inputs["words"], params[self.words])]  # [M, B, T, D]
+        if self.characters.size:
+            inputs.append(self._spelling(params, batch, mode))
+        x = dropout(torch.cat(inputs, dim=-1), mode)
+        states = self._recurrent(scoped(params, "encoder.recurrent"), x, batch.lengths, mode)
+        states = dropout(states, mode)  # [M, B, T, 2H]
+        last = (batch.lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, self.hidden)
+        ends = states[..., : self.hidden].gather(2, last).squeeze(2)
+        return Encoded(states, torch.cat((ends, states[:, :, 0, self.hidden :]), dim=-1))
+
+    def _spelling(self, params: Params, batch: Batch, mode: Mode) -> Tensor:
+        """The letters' vector of each word: [M, B, T, C]. Each form of a task is read once."""
+        forms, letters = batch.inputs["forms"], batch.inputs["table.letters"]
+        own = scoped(params, "encoder.characters")
+        tasks = forms.shape[0]
+        if forms.is_cuda:  # a fixed shape, so that a step can be captured and replayed
+            return self.characters(own, letters[forms.flatten(1)], mode).view(*forms.shape, -1)
+        if own["table"].shape[0] == 1:
+            seen, place = forms.unique(return_inverse=True)
+            vectors = self.characters(own, letters[seen].unsqueeze(0), mode)  # [1, U, C]
+            return vectors[0][place]
+        uniques = [forms[task].unique(return_inverse=True) for task in range(tasks)]
+        rows = torch.nn.utils.rnn.pad_sequence([u for u, _ in uniques], batch_first=True)
+        vectors = self.characters(own, letters[rows], mode)  # [M, U, C]
+        return embed(torch.stack([place for _, place in uniques]), vectors)
+
+
+@dataclass(frozen=True)
+class PieceEncoder:
+    """Subword pieces read by the project's own transformer."""
+
+    transformer: Transformer
+    pieces: Pieces = field(compare=False)
+
+    @property
+    def size(self) -> int:
+        """The transformer's."""
+        return self.transformer.size
+
+    def init(self, rng: torch.Generator) -> Params:
+        """The transformer's."""
+        return prefixed("encoder", self.transformer.init(rng))
+
+    def features(self, sentences: Sequence[Sentence]) -> Features:
+        """Windows of pieces, and the place of each word."""
+        return self.pieces.features(sentences)
+
+    def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
+        """Each word's vector is that of its first piece; the sentence's, of the opening one."""
+        windows = in_windows(batch.inputs["pieces"], self.pieces.limit)
+        vectors = self.transformer(scoped(params, "encoder"), windows, mode)
+        return take_words(vectors, batch, mode)
+
+
+def in_windows(pieces: Tensor, limit: int) -> Tensor:
+    """Cut rows that hold several windows: [M, B, n * limit] -> [M, B * n, limit]."""
+    tasks, _, width = pieces.shape
+    if width <= limit:
+        return pieces
+    short = -width % limit
+    pieces = torch.nn.functional.pad(pieces, (0, short))
+    return pieces.view(tasks, -1, limit)
+
+
+def take_words(vectors: Tensor, batch: Batch, mode: Mode) -> Encoded:
+    """Pick each word's first piece: vectors [M, W, P, H] -> words [M, B, T, H]."""
+    tasks, rows = batch.lengths.shape
+    flat = vectors.reshape(tasks, rows, -1, vectors.shape[-1])  # [M, B, n * P, H]
+    heads = batch.inputs["heads"].unsqueeze(-1).expand(-1, -1, -1, flat.shape[-1])
+    return Encoded(dropout(flat.gather(2, heads), mode), flat[:, :, 0])
+
+
+def vocabulary_of(sentences: Collection[Sentence]) -> tuple[str, ...]:
+    """All words of the sentences, in a fixed order."""
+    return tuple(sorted({word for sentence in sentences for word in sentence.tokens}))
+
+
+def start_letters(params: Params, vectors: Tensor) -> Params:
+    """Parameters whose table of letters is the one given, [SYMBOLS, E]."""
+    name = "encoder.characters.table"
+    if vectors.shape != (SYMBOLS, params[name].shape[-1]):
+        raise ValueError(f"expected {(SYMBOLS, params[name].shape[-1])}, got {vectors.shape}")
+    return params | {name: vectors.unsqueeze(0).to(params[name])}

@@ -1,0 +1,151 @@
+"""Small networks on the encoder that ask for something other than tags.
+
+Each gives one loss a task, averaged over its sentences, or over their words.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from hardner.batch import Batch
+from hardner.model.encoders import Encoded
+from hardner.model.layers import Params, init_linear, linear, mask_of, prefixed, scoped
+
+Pooling = Literal["cls", "mean", "max"]
+
+
+class Head(Protocol):
+    """A question asked of the encoder's output."""
+
+    def init(self, rng: torch.Generator) -> Params:
+        """Its parameters."""
+        ...
+
+    def logits(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
+        """[M, B, classes], or [M, B, T, classes] for a question about words."""
+        ...
+
+    def loss(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
+        """[M]."""
+        ...
+
+
+def pool(encoded: Encoded, batch: Batch, pooling: Pooling) -> Tensor:
+    """One vector a sentence: [M, B, H]."""
+    if pooling == "cls":
+        return encoded.whole
+    there = mask_of(batch.lengths, encoded.words.shape[2]).unsqueeze(-1)  # [M, B, T, 1]
+    if pooling == "mean":
+        total = (encoded.words * there).sum(2)
+        return total / batch.lengths.clamp(min=1).unsqueeze(-1)
+    return encoded.words.masked_fill(~there, -1e4).amax(2)
+
+
+def mean_over(values: Tensor, there: Tensor) -> Tensor:
+    """The mean of what is there, per task: two of [M, ...] -> [M]."""
+    weights = there.to(values.dtype).flatten(1)
+    return (values.flatten(1) * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def cross_entropy(logits: Tensor, gold: Tensor) -> Tensor:
+    """logits [..., C], gold [...] -> [...]."""
+    return functional.cross_entropy(logits.flatten(0, -2), gold.flatten(), reduction="none").view(
+        gold.shape
+    )
+
+
+@dataclass(frozen=True)
+class SentenceHead:
+    """A class for each sentence, from its pooled vector by one linear layer."""
+
+    asks: Literal["domain", "bcls", "mcls"]
+    """The domain (HGDA); whether there is a mention (bCLS); how many: 0, 1, 2, more (mCLS)."""
+    size: int
+    classes: int
+    pooling: Pooling = "max"
+
+    def init(self, rng: torch.Generator) -> Params:
+        """One linear layer."""
+        return init_linear(self.size, self.classes, rng)
+
+    def logits(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
+        """[M, B, classes]."""
+        pooled = pool(encoded, batch, self.pooling)
+        return linear(pooled, params["weight"], params["bias"])
+
+    def loss(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
+        """Cross-entropy, averaged over the sentences of each task."""
+        logits = self.logits(params, encoded, batch)
+        gold = sentence_labels(batch, self.asks)
+        return mean_over(cross_entropy(logits, gold), batch.lengths > 0)
+
+
+def sentence_labels(batch: Batch, asks: str) -> Tensor:
+    """What a `SentenceHead` should answer, from the mentions themselves: [M, B]."""
+    if asks == "domain":
+        return batch.domains.unsqueeze(1).expand_as(batch.lengths)
+    return batch.mentions.clamp(max=1 if asks == "bcls" else 3)
+
+
+@dataclass(frozen=True)
+class ExtentHead:
+    """mtCLS: whether each word stands in no mention, is one, or is part of a longer one."""
+
+    size: int
+
+    def init(self, rng: torch.Generator) -> Params:
+        """One linear layer."""
+        return init_linear(self.size, 3, rng)
+
+    def logits(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
+        """[M, B, T, 3]."""
+        return linear(encoded.words, params["weight"], params["bias"])
+
+    def loss(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
+        """Cross-entropy, averaged over the words of each task."""
+        values = cross_entropy(self.logits(params, encoded, batch), batch.extent)
+        return mean_over(values, mask_of(batch.lengths, values.shape[2]))
+
+
+@dataclass(frozen=True)
+class Discriminator:
+    """MetaNER's: attention over the words, then two layers that name the domain."""
+
+    size: int
+    domains: int
+
+    def init(self, rng: torch.Generator) -> Params:
+        """The attention's map, and the two layers."""
+        return {
+            **prefixed("attention", init_linear(self.size, 1, rng)),
+            **prefixed("hidden", init_linear(self.size, self.size, rng)),
+            **prefixed("out", init_linear(self.size, self.domains, rng)),
+        }
+
+    def logits(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
+        """[M, B, domains]."""
+        h = encoded.words
+        # Eq. 9: omega = softmax(tanh(h P + p)), over the words of the sentence.
+        scores = linear(h, params["attention.weight"], params["attention.bias"]).tanh()
+        there = mask_of(batch.lengths, h.shape[2]).unsqueeze(-1)  # [M, B, T, 1]
+        omega = scores.masked_fill(~there, -1e4).softmax(2)
+        # Eq. 10: c = h omega.
+        c = (h * omega).sum(2)  # [M, B, H]
+        # Eq. 11: p(y_d | c) = MLP(c).
+        hidden = linear(c, params["hidden.weight"], params["hidden.bias"]).relu()
+        return linear(hidden, params["out.weight"], params["out.bias"])
+
+    def loss(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
+        """Eq. 13, averaged over the sentences of each task."""
+        values = cross_entropy(
+            self.logits(params, encoded, batch), sentence_labels(batch, "domain")
+        )
+        return mean_over(values, batch.lengths > 0)
+
+
+def head_loss(head: Head, name: str, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
+    """The loss of a head whose parameters are the part of that name."""
+    return head.loss(scoped(params, name), encoded, batch)

@@ -1,0 +1,108 @@
+"""The smallest pieces: linear maps, look-ups, norms and how parameters start."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+Params = dict[str, Tensor]
+"""Parameters by dotted name; the first word is the part they belong to (encoder, decoder, …)."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How a forward pass is to be computed."""
+
+    dropout: float = 0.0
+    """Share of the features dropped at random; 0 when scoring."""
+    twice: bool = False
+    """Whether its gradient will be differentiated again: fused kernels cannot do that."""
+
+
+SCORING = Mode()
+
+
+def part_of(name: str) -> str:
+    """The part a parameter belongs to."""
+    return name.split(".", 1)[0]
+
+
+def scoped(params: Mapping[str, Tensor], scope: str) -> Params:
+    """The parameters below a dotted name, by the rest of their names."""
+    start = scope + "."
+    return {name[len(start) :]: value for name, value in params.items() if name.startswith(start)}
+
+
+def prefixed(scope: str, params: Mapping[str, Tensor]) -> Params:
+    """The inverse of `scoped`."""
+    return {f"{scope}.{name}": value for name, value in params.items()}
+
+
+def count(params: Mapping[str, Tensor], parts: Iterable[str] | None = None) -> int:
+    """How many numbers the parameters hold (of some parts)."""
+    wanted = None if parts is None else set(parts)
+    return sum(p.numel() for n, p in params.items() if wanted is None or part_of(n) in wanted)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``x @ weight.T + bias`` per task: x [M, ..., I], weight [M|1, O, I], bias [M|1, O]."""
+    if weight.shape[0] == 1:
+        return functional.linear(x, weight[0], None if bias is None else bias[0])
+    if x.shape[0] == 1:
+        x = x.expand(weight.shape[0], *x.shape[1:])
+    flat = x.reshape(x.shape[0], -1, x.shape[-1])  # [M, N, I]
+    out = (
+        torch.bmm(flat, weight.transpose(1, 2))
+        if bias is None
+        else torch.baddbmm(bias.unsqueeze(1), flat, weight.transpose(1, 2))
+    )  # [M, N, O]
+    return out.view(*x.shape[:-1], weight.shape[1])
+
+
+def embed(ids: Tensor, table: Tensor) -> Tensor:
+    """Rows of a table per task: ids [M, ...], table [M|1, V, D] -> [M, ..., D]."""
+    if table.shape[0] == 1:
+        return functional.embedding(ids, table[0])
+    tasks, rows, _ = table.shape
+    shift = torch.arange(tasks, device=ids.device).mul(rows).view(-1, *[1] * (ids.dim() - 1))
+    return functional.embedding(ids + shift, table.flatten(0, 1))
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Normalise the last axis: x [M, ..., D], weight and bias [M|1, D]."""
+    shape = (weight.shape[0], *[1] * (x.dim() - 2), weight.shape[1])
+    if weight.shape[0] == 1:
+        return functional.layer_norm(x, weight.shape[1:], weight[0], bias[0])
+    return functional.layer_norm(x, weight.shape[1:]) * weight.view(shape) + bias.view(shape)
+
+
+def dropout(x: Tensor, mode: Mode) -> Tensor:
+    """Drop features at random where the mode asks for it."""
+    return functional.dropout(x, mode.dropout) if mode.dropout else x
+
+
+def mask_of(lengths: Tensor, width: int) -> Tensor:
+    """Which positions are filled: lengths [...] -> bool [..., width]."""
+    return torch.arange(width, device=lengths.device) < lengths.unsqueeze(-1)
+
+
+def uniform(shape: tuple[int, ...], bound: float, rng: torch.Generator) -> Tensor:
+    """Uniform in ``[-bound, bound]``, shared by all tasks: [1, *shape]."""
+    return torch.empty(1, *shape).uniform_(-bound, bound, generator=rng)
+
+
+def normal(shape: tuple[int, ...], deviation: float, rng: torch.Generator) -> Tensor:
+    """Normal around zero, shared by all tasks: [1, *shape]."""
+    return torch.empty(1, *shape).normal_(0.0, deviation, generator=rng)
+
+
+def init_linear(inputs: int, outputs: int, rng: torch.Generator) -> Params:
+    """A linear map as `torch.nn.Linear` starts it."""
+    bound = 1 / math.sqrt(inputs)
+    return {
+        "weight": uniform((outputs, inputs), bound, rng),
+        "bias": uniform((outputs,), bound, rng),
+    }

@@ -1,0 +1,65 @@
+"""Words as subword pieces, in windows that a transformer can read, with every word found again."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hardner.batch import Features, Ints
+from hardner.types import Sentence
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """How words become pieces. Piece 0 is padding.
+
+    A sentence that does not fit is read in windows that overlap; each word is taken from the
+    window in which it stands farthest from an edge. Windows lie ``limit`` apart, so that a word's
+    place is ``window * limit + position`` whether there is one window or there are many.
+    """
+
+    split: Callable[[str], Sequence[int]]
+    """The pieces of a word; none where the tokenizer knows nothing of it."""
+    first: int
+    """Opens a window (``[CLS]``)."""
+    last: int
+    """Closes a window (``[SEP]``)."""
+    unknown: int
+    """Stands for a word without pieces (``[UNK]``)."""
+    limit: int = 256
+    """Pieces of a window, both ends included."""
+    overlap: int = 64
+    _cache: dict[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def of(self, word: str) -> tuple[int, ...]:
+        """The pieces of a word: never none, and no more than lie in one window wherever cut."""
+        known = self._cache.get(word)
+        if known is None:
+            known = tuple(self.split(word))[: self.overlap] or (self.unknown,)
+            self._cache[word] = known
+        return known
+
+    def features(self, sentences: Sequence[Sentence]) -> Features:
+        """Streams ``pieces`` (windows end to end) and ``heads`` (each word's first piece)."""
+        rows = [self._windows(sentence.tokens) for sentence in sentences]
+        return Features({"pieces": [p for p, _ in rows], "heads": [h for _, h in rows]}, {})
+
+    def _windows(self, words: Sequence[str]) -> tuple[Ints, Ints]:
+        split = [self.of(word) for word in words]
+        begins = np.cumsum([0, *map(len, split)])  # where each word's pieces begin
+        flat = [piece for pieces in split for piece in pieces]
+        room = self.limit - 2
+        if len(flat) <= room:
+            return np.array([self.first, *flat, self.last], np.int64), begins[:-1] + 1
+        starts = [*range(0, len(flat) - room, room - self.overlap), len(flat) - room]
+        windows = [[self.first, *flat[s : s + room], self.last] for s in starts]
+        # The distance of each word's pieces from the nearer edge of each window; inside is >= 0.
+        edge = np.array(
+            [np.minimum(begins[:-1] - s, s + room - begins[1:]) for s in starts], np.int64
+        )
+        # The text's own beginning and end are no edges: nothing is missing beyond them.
+        edge[0] = np.where(begins[1:] <= room, room - begins[1:], edge[0])
+        edge[-1] = np.where(begins[:-1] >= starts[-1], begins[:-1] - starts[-1], edge[-1])
+        best = edge.argmax(0)
+        heads = best * self.limit + 1 + begins[:-1] - np.array(starts)[best]
+        return np.array([p for window in windows for p in window], np.int64), heads

@@ -1,0 +1,155 @@
+"""Recurrences over many tasks at once, with gradients written by hand.
+
+A step is one batched product and one fused cell. The gradient walks back in the same way and
+leaves the weights' gradient to a single product over all steps. Once differentiable.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+aten = torch.ops.aten
+
+
+def scan_lstm(gates: Tensor, weight: Tensor) -> Tensor:
+    """gates [T, G, B, 4H] (of the inputs), weight [G, H, 4H] -> hidden states [T, G, B, H]."""
+    states: Tensor = _Lstm.apply(gates, weight)  # type: ignore[no-untyped-call]
+    return states
+
+
+def scan_gru(gates: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """gates [T, G, B, 3H], weight [G, H, 3H], bias [G, 1, 3H] -> hidden states [T, G, B, H]."""
+    states: Tensor = _Gru.apply(gates, weight, bias)  # type: ignore[no-untyped-call]
+    return states
+
+
+class _Lstm(Function):
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, weight: Tensor) -> Tensor:
+        hidden = gates.new_zeros(*gates.shape[1:3], weight.shape[1])  # [G, B, H]
+        memory = hidden
+        hiddens, memories, kept = [hidden], [memory], []
+        for step in gates.unbind(0):
+            hidden, memory, gate = _lstm_forward(step, torch.bmm(hidden, weight), memory)
+            hiddens.append(hidden)
+            memories.append(memory)
+            kept.append(gate)
+        stacked = torch.stack(hiddens)  # [T + 1, G, B, H]
+        ctx.save_for_backward(stacked, weight, *memories, *kept)
+        return stacked[1:]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        hiddens, weight, *saved = ctx.saved_tensors
+        steps = grad.shape[0]
+        memories, kept = saved[: steps + 1], saved[steps + 1 :]
+        back = weight.transpose(1, 2).contiguous()
+        dh, dc = torch.zeros_like(hiddens[0]), torch.zeros_like(hiddens[0])
+        grads: list[Tensor] = []
+        for t in range(steps - 1, -1, -1):
+            dgates, dc = _lstm_backward(grad[t] + dh, dc, memories[t], memories[t + 1], kept[t])
+            grads.append(dgates)
+            dh = torch.bmm(dgates, back)
+        dgates = torch.stack(grads[::-1])  # [T, G, B, 4H]
+        return dgates, _weight_gradient(hiddens[:-1], dgates)
+
+
+class _Gru(Function):
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        hidden = gates.new_zeros(*gates.shape[1:3], weight.shape[1])  # [G, B, H]
+        hiddens, kept = [hidden], []
+        for step in gates.unbind(0):
+            hidden, gate = _gru_forward(step, torch.baddbmm(bias, hidden, weight), hidden)
+            hiddens.append(hidden)
+            kept.append(gate)
+        stacked = torch.stack(hiddens)  # [T + 1, G, B, H]
+        ctx.save_for_backward(stacked, weight, *kept)
+        return stacked[1:]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        hiddens, weight, *kept = ctx.saved_tensors
+        back = weight.transpose(1, 2).contiguous()
+        dh = torch.zeros_like(hiddens[0])
+        outer: list[Tensor] = []  # gradients of the input side
+        inner: list[Tensor] = []  # gradients of the recurrent side
+        for t in range(grad.shape[0] - 1, -1, -1):
+            dinput, drecurrent, dh = _gru_backward(grad[t] + dh, kept[t])
+            outer.append(dinput)
+            inner.append(drecurrent)
+            dh = torch.baddbmm(dh, drecurrent, back)
+        dgates, recurrent = torch.stack(outer[::-1]), torch.stack(inner[::-1])  # [T, G, B, 3H]
+        dbias = recurrent.sum((0, 2)).unsqueeze(1)  # [G, 1, 3H]
+        return dgates, _weight_gradient(hiddens[:-1], recurrent), dbias
+
+
+def _weight_gradient(hiddens: Tensor, grads: Tensor) -> Tensor:
+    """Sum over steps and rows: hiddens [T, G, B, H], grads [T, G, B, R] -> [G, H, R]."""
+    groups = hiddens.shape[1]
+    h = hiddens.transpose(0, 1).reshape(groups, -1, hiddens.shape[-1])  # [G, T*B, H]
+    return torch.bmm(h.transpose(1, 2), grads.transpose(0, 1).reshape(groups, h.shape[1], -1))
+
+
+def _flat(*tensors: Tensor) -> list[Tensor]:
+    return [t.flatten(0, -2) for t in tensors]
+
+
+def _lstm_forward(inputs: Tensor, recurrent: Tensor, memory: Tensor) -> tuple[Tensor, ...]:
+    """The new state and memory [G, B, H], and the opened gates [G, B, 4H]."""
+    if inputs.is_cuda:
+        out = aten._thnn_fused_lstm_cell(*_flat(inputs, recurrent, memory))
+        return tuple(v.view(*inputs.shape[:-1], -1) for v in out)
+    i, f, g, o = (inputs + recurrent).chunk(4, dim=-1)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    memory = f * memory + i * g
+    return o * memory.tanh(), memory, torch.cat((i, f, g, o), dim=-1)
+
+
+def _lstm_backward(
+    dh: Tensor, dc: Tensor, before: Tensor, after: Tensor, kept: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the gates [G, B, 4H] and of the memory before the step [G, B, H]."""
+    if dh.is_cuda:
+        flat = _flat(dh, dc, before, after, kept)
+        dgates, dmemory, _ = aten._thnn_fused_lstm_cell_backward_impl(*flat, False)
+        return dgates.view_as(kept), dmemory.view_as(dh)
+    i, f, g, o = kept.chunk(4, dim=-1)
+    squashed = after.tanh()
+    dc = dc + dh * o * (1 - squashed * squashed)
+    parts = (
+        dc * g * i * (1 - i),
+        dc * before * f * (1 - f),
+        dc * i * (1 - g * g),
+        dh * squashed * o * (1 - o),
+    )
+    return torch.cat(parts, dim=-1), dc * f
+
+
+def _gru_forward(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    """The new state [G, B, H] and what its gradient needs [G, B, 5H]: r, z, n, old state, R_n h."""
+    if inputs.is_cuda:
+        state, kept = aten._thnn_fused_gru_cell(*_flat(inputs, recurrent, hidden))
+        return state.view_as(hidden), kept.view(*inputs.shape[:-1], -1)
+    ri, zi, ni = inputs.chunk(3, dim=-1)
+    rh, zh, nh = recurrent.chunk(3, dim=-1)
+    r, z = (ri + rh).sigmoid(), (zi + zh).sigmoid()
+    n = (ni + r * nh).tanh()
+    return n + z * (hidden - n), torch.cat((r, z, n, hidden, nh), dim=-1)
+
+
+def _gru_backward(dh: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of the input side, of the recurrent side [G, B, 3H] and of the old state."""
+    if dh.is_cuda:
+        out = aten._thnn_fused_gru_cell_backward(*_flat(dh, kept), False)
+        dinput, drecurrent, dold = (v.view(*dh.shape[:-1], -1) for v in out[:3])
+        return dinput, drecurrent, dold
+    r, z, n, old, nh = kept.chunk(5, dim=-1)
+    dn = dh * (1 - z) * (1 - n * n)
+    dr, dz = dn * nh * r * (1 - r), dh * (old - n) * z * (1 - z)
+    return torch.cat((dr, dz, dn), dim=-1), torch.cat((dr, dz, dn * r), dim=-1), dh * z

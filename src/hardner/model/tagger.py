@@ -1,0 +1,140 @@
+"""A tagger: an encoder, a decoder for each domain, and any heads -> named losses, and tags."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from hardner.batch import Batch, Features, Store, TagSet
+from hardner.model.crf_decode import viterbi
+from hardner.model.decoders import (
+    Chain,
+    Emissions,
+    Kind,
+    constraints,
+    emit,
+    init_decoder,
+    prototypes,
+    select,
+    tag_loss,
+)
+from hardner.model.encoders import Encoded, Encoder
+from hardner.model.heads import Head, head_loss
+from hardner.model.layers import SCORING, Mode, Params, prefixed, scoped
+from hardner.types import Sentence
+
+PARTS = {"tag": "decoder", "domain": "critic"}
+"""The part that answers for a loss, where it has another name than the loss."""
+
+
+@dataclass(frozen=True)
+class Tagger:
+    """What the network is; its parameters are given to each call."""
+
+    encoder: Encoder
+    tag_sets: tuple[TagSet, ...]
+    """One a domain, in the order of the decoders."""
+    decoder: Kind = "crf"
+    heads: Mapping[str, Head] = field(default_factory=dict)
+    """By the name of their loss: ``domain``, ``bcls``, ``mcls``, ``mtcls``."""
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The names of the domains."""
+        return tuple(t.domain for t in self.tag_sets)
+
+    def init(self, seed: int = 0) -> Params:
+        """Fresh parameters of every part; the same seed gives the same numbers."""
+        rng = torch.Generator().manual_seed(seed)
+        params = self.encoder.init(rng)
+        params |= self.init_decoder(rng)
+        for name in sorted(self.heads):
+            params |= prefixed(PARTS.get(name, name), self.heads[name].init(rng))
+        return params
+
+    def init_decoder(self, rng: torch.Generator) -> Params:
+        """Fresh decoders for all domains."""
+        made = init_decoder(self.decoder, self.encoder.size, self.tag_sets, rng)
+        return prefixed("decoder", made)
+
+    def with_domains(self, tag_sets: Sequence[TagSet]) -> "Tagger":
+        """The same encoder with decoders for other domains, and no heads."""
+        return replace(self, tag_sets=tuple(tag_sets), heads={})
+
+    def store(
+        self,
+        sentences: Sequence[Sentence],
+        domains: Sequence[int] | None = None,
+        device: torch.device | str = "cpu",
+    ) -> Store:
+        """Encode sentences for batching; ``domains`` says which decoder each belongs to."""
+        features: Features = self.encoder.features(sentences)
+        return Store(sentences, features, self.tag_sets, domains or [0] * len(sentences), device)
+
+    def losses(
+        self,
+        params: Params,
+        batch: Batch,
+        names: Collection[str],
+        mode: Mode = SCORING,
+        cut: Collection[str] = (),
+    ) -> dict[str, Tensor]:
+        """The named losses of each task, [M].
+
+        Args:
+            params: Shared by the tasks, or each its own.
+            batch: The sentences.
+            names: ``tag``, and names of heads.
+            mode: How to compute.
+            cut: Losses that must not reach the encoder.
+        """
+        encoded = self.encoder(params, batch, mode)
+        stopped = Encoded(encoded.words.detach(), encoded.whole.detach())
+        found = {}
+        for name in names:
+            seen = stopped if name in cut else encoded
+            if name == "tag":
+                found[name] = tag_loss(self.decoder, self.emissions(params, seen, batch), batch)
+            else:
+                found[name] = head_loss(
+                    self.heads[name], PARTS.get(name, name), params, seen, batch
+                )
+        return found
+
+    def emissions(
+        self, params: Params, encoded: Encoded, batch: Batch, domains: Tensor | None = None
+    ) -> Emissions:
+        """What the tasks' decoders say; ``domains`` if they are not the batch's own."""
+        rows = batch.domains if domains is None else domains
+        limits = _limits(self.tag_sets, encoded.words.device, encoded.words.dtype)
+        own = Chain(*(limit[rows] for limit in limits))
+        return emit(self.decoder, select(scoped(params, "decoder"), rows), encoded, batch, own)
+
+    def prototypes(self, params: Params, batch: Batch, mode: Mode = SCORING) -> Params:
+        """Parameters whose decoders are the prototypes of a support batch, each task its own."""
+        made = prototypes(self.encoder(params, batch, mode), batch, self.tags)
+        whole = {n: p.expand(-1, len(self.tag_sets), *p.shape[2:]) for n, p in made.items()}
+        return params | prefixed("decoder", whole)
+
+    @property
+    def tags(self) -> int:
+        """C, of the richest domain."""
+        return max(len(t.tags) for t in self.tag_sets)
+
+    def decode(self, params: Params, batch: Batch, domains: Tensor | None = None) -> Tensor:
+        """The best tags: [M, B, T].
+
+        With one task and several ``domains`` the encoder runs once and every domain's decoder
+        reads what it says: the result has a row a domain, [D, B, T].
+        """
+        encoded = self.encoder(params, batch, SCORING)
+        scores, lengths, chain = self.emissions(params, encoded, batch, domains)
+        scores = scores.float() if scores.dtype.itemsize < 4 else scores
+        return viterbi(scores, lengths, *chain)[0]
+
+
+@lru_cache(maxsize=64)
+def _limits(tag_sets: tuple[TagSet, ...], device: torch.device, dtype: torch.dtype) -> Chain:
+    return Chain(*(limit.to(device, dtype) for limit in constraints(tag_sets)))

@@ -1,0 +1,115 @@
+"""The project's own compact transformer: pre-norm, rotary positions, any number of tasks."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from hardner.model.layers import (
+    Mode,
+    Params,
+    dropout,
+    embed,
+    layer_norm,
+    linear,
+    normal,
+    prefixed,
+    scoped,
+)
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """Pieces -> one vector a piece."""
+
+    vocabulary: int
+    size: int = 384
+    layers: int = 6
+    heads: int = 6
+    inner: int = 1536
+
+    def init(self, rng: torch.Generator) -> Params:
+        """Weights by the usual small normals; what writes to the residual starts smaller."""
+        params = {"pieces": normal((self.vocabulary, self.size), 0.02, rng)}
+        for i in range(self.layers):
+            params |= prefixed(f"layer{i}", self._init_layer(rng))
+        return params | prefixed("norm", _init_norm(self.size))
+
+    def _init_layer(self, rng: torch.Generator) -> Params:
+        small = 0.02 / (2 * self.layers) ** 0.5
+        maps = {
+            "attention": (self.size, 3 * self.size, 0.02),
+            "out": (self.size, self.size, small),
+            "up": (self.size, self.inner, 0.02),
+            "down": (self.inner, self.size, small),
+        }
+        params: Params = {}
+        for name, (inputs, outputs, deviation) in maps.items():
+            params[f"{name}.weight"] = normal((outputs, inputs), deviation, rng)
+            params[f"{name}.bias"] = torch.zeros(1, outputs)
+        return (
+            params
+            | prefixed("norm1", _init_norm(self.size))
+            | prefixed("norm2", _init_norm(self.size))
+        )
+
+    def __call__(self, params: Params, pieces: Tensor, mode: Mode, full: bool = False) -> Tensor:
+        """pieces [M, W, P], 0 for padding (none where ``full``) -> [M, W, P, D]."""
+        there = None
+        if not full:
+            there = (pieces > 0).flatten(0, 1)[:, None, None]  # [M*W, 1, 1, P]
+            there[..., 0] = True  # an empty row attends to something, so that it stays finite
+        turn = rotation(pieces.shape[-1], self.size // self.heads, pieces.device)
+        x = dropout(embed(pieces, params["pieces"]), mode)
+        for i in range(self.layers):
+            x = self._layer(scoped(params, f"layer{i}"), x, there, turn, mode)
+        return layer_norm(x, params["norm.weight"], params["norm.bias"])
+
+    def _layer(
+        self,
+        params: Params,
+        x: Tensor,
+        there: Tensor | None,
+        turn: tuple[Tensor, Tensor],
+        mode: Mode,
+    ) -> Tensor:
+        tasks, rows, width, _ = x.shape
+        h = layer_norm(x, params["norm1.weight"], params["norm1.bias"])
+        qkv = linear(h, params["attention.weight"], params["attention.bias"])
+        qkv = qkv.view(tasks * rows, width, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = rotate(qkv[0], turn), rotate(qkv[1], turn), qkv[2]  # [M*W, heads, P, d]
+        mixed = attend(q, k, v, there, mode)
+        mixed = mixed.transpose(1, 2).reshape(tasks, rows, width, -1)
+        x = x + dropout(linear(mixed, params["out.weight"], params["out.bias"]), mode)
+        h = layer_norm(x, params["norm2.weight"], params["norm2.bias"])
+        h = functional.gelu(linear(h, params["up.weight"], params["up.bias"]))
+        return x + dropout(linear(h, params["down.weight"], params["down.bias"]), mode)
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, mode: Mode) -> Tensor:
+    """Attention by the fused kernel, or by plain products where its gradient needs a gradient."""
+    if not mode.twice:
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    scores = torch.matmul(q, k.transpose(-1, -2)) / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e4)
+    return torch.matmul(scores.softmax(-1), v)
+
+
+def rotation(width: int, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of rotary positions: two of [P, d / 2]."""
+    rates = 10_000.0 ** -(torch.arange(0, size, 2, device=device) / size)
+    angles = torch.arange(width, device=device).unsqueeze(1) * rates
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn each pair of features by its position's angle: x [..., P, d]."""
+    cos, sin = (part.to(x.dtype) for part in turn)
+    left, right = x.chunk(2, dim=-1)
+    return torch.cat((left * cos - right * sin, left * sin + right * cos), dim=-1)
+
+
+def _init_norm(size: int) -> Params:
+    return {"weight": torch.ones(1, size), "bias": torch.zeros(1, size)}

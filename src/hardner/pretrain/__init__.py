@@ -1,0 +1,1 @@
+"""From plain text to a tokenizer, word vectors and a pre-trained transformer."""

@@ -1,0 +1,162 @@
+"""Spans <-> tags in IOB2, IOB1, IOBES and IO. A scheme is a table; a new one is a row.
+
+A tag is ``O`` or a prefix and a label (``B-Disease``), or the prefix alone where the label is
+empty, as in files that mark one type only.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import NamedTuple
+
+from hardner.errors import HardnerError
+from hardner.types import Span
+
+OUTSIDE = "O"
+
+
+class Shape(NamedTuple):
+    """The prefixes of a span's tokens by their place in it."""
+
+    first: str
+    inner: str
+    last: str
+    single: str
+
+
+class Scheme(NamedTuple):
+    apart: Shape
+    touching: Shape | None
+    """For a span right behind another of its label; None where the scheme cannot part the two."""
+
+
+SCHEMES = {
+    "IOB2": Scheme(apart=Shape("B", "I", "I", "B"), touching=Shape("B", "I", "I", "B")),
+    "IOB1": Scheme(apart=Shape("I", "I", "I", "I"), touching=Shape("B", "I", "I", "B")),
+    "IOBES": Scheme(apart=Shape("B", "I", "E", "S"), touching=Shape("B", "I", "E", "S")),
+    "IO": Scheme(apart=Shape("I", "I", "I", "I"), touching=None),
+}
+ALIASES = {"BIO": "IOB2", "BIOES": "IOBES"}
+
+# How conlleval reads any prefix: these open a span, these close one, whatever the neighbours.
+_OPENS, _CLOSES = frozenset("BS"), frozenset("ES")
+
+
+def scheme_named(name: str) -> Scheme:
+    try:
+        return SCHEMES[ALIASES.get(name, name)]
+    except KeyError:
+        known = ", ".join((*SCHEMES, *ALIASES))
+        raise HardnerError(f"unknown tag scheme {name!r}; known are {known}") from None
+
+
+@lru_cache(maxsize=4096)
+def parse(tag: str) -> tuple[str, str]:
+    """The prefix and the label of a tag."""
+    prefix, _, label = tag.partition("-")
+    if tag != OUTSIDE and (len(prefix) != 1 or prefix not in "BIES"):
+        raise HardnerError(f"{tag!r} is not a tag: expected O, or B-, I-, E- or S- and a label")
+    return prefix, label
+
+
+def _join(prefix: str, label: str) -> str:
+    return f"{prefix}-{label}" if label else prefix
+
+
+def spans_to_tags(spans: Sequence[Span], length: int, scheme: str = "IOB2") -> list[str]:
+    """The tags of ``length`` tokens; spans that overlap, or that the scheme cannot part, fail."""
+    table = scheme_named(scheme)
+    ordered = sorted(spans)
+    for span in ordered:
+        if not 0 <= span.start < span.end <= length:
+            raise HardnerError(f"{span} does not lie within {length} tokens")
+    for left, right in pairwise(ordered):
+        if right.start < left.end:
+            raise HardnerError(f"{left} and {right} overlap: tags cannot hold both")
+        if table.touching is None and right.start == left.end and right.label == left.label:
+            raise HardnerError(f"{left} and {right} touch: {scheme} cannot part them")
+    return _write(ordered, length, table)
+
+
+def _write(ordered: Iterable[Span], length: int, table: Scheme) -> list[str]:
+    tags = [OUTSIDE] * length
+    before = None
+    for span in ordered:
+        touches = before == (span.start, span.label)
+        shape = (table.touching if touches else None) or table.apart
+        size = span.end - span.start
+        inner = [shape.inner] * (size - 2)
+        prefixes = [shape.single] if size == 1 else [shape.first, *inner, shape.last]
+        tags[span.start : span.end] = [_join(prefix, span.label) for prefix in prefixes]
+        before = (span.end, span.label)
+    return tags
+
+
+def tags_to_spans(tags: Sequence[str], scheme: str = "IOB2") -> tuple[tuple[Span, ...], list[int]]:
+    """The spans, read as conlleval reads them, and the indices of tags that had to be repaired.
+
+    A tag is repaired where writing the spans back in the scheme gives another one.
+    """
+    table = scheme_named(scheme)
+    spans: list[Span] = []
+    start, open_label, closed = -1, "", True
+    for index, tag in enumerate(tags):
+        prefix, label = parse(tag)
+        if start >= 0 and (tag == OUTSIDE or closed or prefix in _OPENS or label != open_label):
+            spans.append(Span(start, index, open_label))
+            start = -1
+        if start < 0 and tag != OUTSIDE:
+            start, open_label = index, label
+        closed = prefix in _CLOSES
+    if start >= 0:
+        spans.append(Span(start, len(tags), open_label))
+    written = _write(spans, len(tags), table)
+    repaired = [
+        index
+        for index, (tag, right) in enumerate(zip(tags, written, strict=True))
+        if parse(tag) != parse(right)
+    ]
+    return tuple(spans), repaired
+
+
+def tag_set(labels: Iterable[str], scheme: str = "IOB2") -> tuple[str, ...]:
+    """Every tag of the scheme over these labels, ``O`` first."""
+    table = scheme_named(scheme)
+    used = {*table.apart, *(table.touching or ())}
+    return OUTSIDE, *(_join(p, label) for label in labels for p in "BIES" if p in used)
+
+
+def allowed(
+    tags: Sequence[str], scheme: str = "IOB2"
+) -> tuple[list[bool], list[list[bool]], list[bool]]:
+    """Which tags may start a sentence, which may follow which (``[from][to]``), which may end it.
+
+    A sequence is one the scheme writes exactly if it starts, goes on and ends as allowed.
+    """
+    inside, between, opening, closing = _rules(scheme_named(scheme))
+    parsed = [parse(tag) for tag in tags]
+
+    def may_follow(left: tuple[str, str], right: tuple[str, str]) -> bool:
+        if OUTSIDE in (left[0], right[0]) or left[1] != right[1]:
+            return left[0] in closing and right[0] in opening
+        return (left[0], right[0]) in inside | between
+
+    return (
+        [prefix in opening for prefix, _ in parsed],
+        [[may_follow(left, right) for right in parsed] for left in parsed],
+        [prefix in closing for prefix, _ in parsed],
+    )
+
+
+Pairs = frozenset[tuple[str, str]]
+
+
+def _rules(table: Scheme) -> tuple[Pairs, Pairs, frozenset[str], frozenset[str]]:
+    """Pairs within a span, pairs across two touching spans of one label, openers and closers."""
+    shapes = [shape for shape in table if shape is not None]
+    inside = {pair for s in shapes for pair in product((s.first, s.inner), (s.inner, s.last))}
+    ends = {prefix for s in shapes for prefix in (s.last, s.single)}
+    starts = (table.touching.first, table.touching.single) if table.touching else ()
+    between = set(product(ends, starts))
+    opening = {OUTSIDE, table.apart.first, table.apart.single}
+    return frozenset(inside), frozenset(between), frozenset(opening), frozenset({OUTSIDE, *ends})

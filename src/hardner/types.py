@@ -1,0 +1,96 @@
+"""The nouns of the project: frozen, hashable and slim.
+
+Token indices and character offsets are half-open everywhere: ``[start, end)``.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Offset = tuple[int, int]
+"""Where something starts and ends, in characters of a document's text."""
+
+
+class Span(NamedTuple):
+    """A labelled run of tokens of one sentence."""
+
+    start: int
+    end: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Tokens and the spans over them."""
+
+    tokens: tuple[str, ...]
+    spans: tuple[Span, ...] = ()
+    id: str = ""
+    offsets: tuple[Offset, ...] | None = None
+    """Of each token, in the text of the document that holds the sentence."""
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A mention in a document's text, in characters."""
+
+    start: int
+    end: int
+    label: str
+    text: str
+    score: float = 1.0
+    fragments: tuple[Offset, ...] = ()
+    """The pieces of a discontinuous mention; empty where the mention is one piece."""
+    identifier: str = ""
+    """The concept it names, as the source writes it, e.g. ``MESH:D009369``."""
+
+
+class Passage(NamedTuple):
+    """A named part of a document's text, such as its title or abstract."""
+
+    start: int
+    end: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text with its mentions and, where the source gives them, its sentences and passages."""
+
+    id: str
+    text: str
+    entities: tuple[Entity, ...] = ()
+    sentences: tuple[Sentence, ...] = ()
+    passages: tuple[Passage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A labelled corpus and the domain it stands for."""
+
+    name: str
+    domain: str
+    train: tuple[Sentence, ...]
+    devel: tuple[Sentence, ...] = ()
+    test: tuple[Sentence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Sentences of one domain, learnt from or scored together."""
+
+    domain: str
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """What one inner problem learns from and what its outcome is judged on.
+
+    Inner step ``s`` uses ``supports[s % len(supports)]``; there are none where nothing is adapted.
+    """
+
+    supports: tuple[Task, ...]
+    query: Task

@@ -1,0 +1,315 @@
+import json
+import lzma
+import re
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hardner import corpora
+from hardner.cli import app
+from hardner.errors import FileError, HardnerError
+from hardner.formats import Report
+from hardner.types import Sentence, Span
+
+ROOT = Path(__file__).parents[2] / "shared" / "corpora"
+EIGHT = [row.name for row in corpora.catalogue().values() if row.published]
+
+
+@pytest.fixture
+def root() -> Path:
+    if not ROOT.is_dir():
+        pytest.skip(f"the corpora are not at {ROOT}")
+    return ROOT
+
+
+def readme_table(root: Path) -> dict[str, dict[str, object]]:
+    """The eight corpora as the README beside them counts them."""
+    rows = {}
+    for line in (root / "README.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 5 and re.fullmatch(r"\d+/\d+/\d+", cells[2]):
+            domain, name, sentences, mentions, percent = cells
+            rows[name.split()[0]] = {
+                "domain": domain,
+                "sentences": [int(number) for number in sentences.split("/")],
+                "mentions": [int(number) for number in mentions.split("/")],
+                "percent": float(percent),
+            }
+    return rows
+
+
+@pytest.mark.shared
+def test_counts_are_those_of_the_readme(root):
+    expected = readme_table(root)
+    assert set(expected) == set(EIGHT)
+    done = CliRunner().invoke(app, ["corpora", "--root", str(root), "--json", *EIGHT])
+    assert (done.exit_code, done.stderr) == (0, "")
+    for record in json.loads(done.stdout):
+        splits = record["splits"]
+        assert expected[record["name"]] == {
+            "domain": record["domain"],
+            "sentences": [splits[split]["sentences"] for split in corpora.SPLITS],
+            "mentions": [splits[split]["mentions"] for split in corpora.SPLITS],
+            "percent": splits["all"]["percent"],
+        }
+        assert list(splits["all"]["labels"]) == [record["domain"]]
+        assert abs(record["published"]["percent"] - splits["all"]["percent"]) < 1
+
+
+@pytest.mark.shared
+def test_every_corpus_there_is_known_and_as_catalogued(root):
+    found = corpora.found(root)
+    folders = {row.folder or row.name for row in found}
+    assert folders == {path.name for path in root.iterdir() if path.is_dir()}
+    assert [path for row in found for path in row.changed(root)] == []
+    for row in found:
+        own = {path.name.split(".")[0] for path in (root / (row.folder or row.name)).iterdir()}
+        assert own == set(row.parts)
+        assert "devel" in own | set(row.hold_out)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    "name",
+    [
+        row.name
+        for row in corpora.catalogue().values()
+        if (row.domains or row.labels) and not row.published
+    ],
+)
+def test_catalogued_labels_are_the_labels_of_the_files(root, name):
+    row = corpora.entry(name)
+    corpus = corpora.load(name, root)
+    seen = {s.label for s in chain.from_iterable(sentence.spans for sentence in corpus.train)}
+    if row.labels:
+        assert seen == set(row.labels.values()) == {row.domain}
+    else:
+        assert seen == set(row.domains)
+
+
+@pytest.mark.shared
+def test_a_large_corpus_is_slim(root):
+    """All of BC4CHEMD, 2.5 million tokens, in memory."""
+    code = (
+        "import re, sys\n"
+        "from hardner import corpora\n"
+        "peak = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
+        "before = peak()\n"
+        "corpus = corpora.load('BC4CHEMD', sys.argv[1])\n"
+        "print(peak() - before)\n"
+    )
+    if not Path("/proc/self/status").exists():
+        pytest.skip("no /proc to read the peak from")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(root)], capture_output=True, text=True, check=True
+    )
+    assert 10_000 < int(done.stdout) < 1_000_000  # KiB
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = text.encode()
+    path.write_bytes(lzma.compress(data) if path.suffix == ".xz" else data)
+
+
+def tagged(*words: str) -> str:
+    return "".join(f"{word}\t{'B-X' if word[0] == 'x' else 'O'}\n" for word in words) + "\n"
+
+
+def catalogue_of(monkeypatch, toml: str) -> None:
+    rows = {name: corpora._entry(name, row) for name, row in corpora.tomllib.loads(toml).items()}
+    monkeypatch.setattr(corpora, "catalogue", lambda: rows)
+
+
+HEAD = 'domain = "D"\nlicence = "-"\nsource = "-"\n'
+
+
+def test_a_new_corpus_is_a_row(monkeypatch, tmp_path):
+    toml = f"""[Mine]
+    {HEAD}
+    labels = {{ X = "Thing" }}
+    train = {{ path = "a.tsv" }}
+    test = {{ path = "b.tsv" }}"""
+    catalogue_of(monkeypatch, toml)
+    write(tmp_path / "Mine" / "a.tsv", tagged("x1", "a") + tagged("b"))
+    write(tmp_path / "Mine" / "b.tsv", tagged("x2"))
+    assert [row.name for row in corpora.found(tmp_path)] == ["Mine"]
+    corpus = corpora.load("Mine", tmp_path)
+    assert corpus.domain == "D"
+    assert corpus.train == (
+        Sentence(("x1", "a"), (Span(0, 1, "Thing"),), "Mine/train/1"),
+        Sentence(("b",), (), "Mine/train/2"),
+    )
+    assert corpus.devel == ()
+    assert corpus.test[0].spans == (Span(0, 1, "Thing"),)
+
+
+def test_a_tenth_of_train_is_held_out_once_and_for_all(monkeypatch, tmp_path):
+    toml = f"""[Mine]
+    {HEAD}
+    hold_out = ["devel", "test"]
+    train = {{ path = "a.tsv" }}"""
+    catalogue_of(monkeypatch, toml)
+    write(tmp_path / "Mine" / "a.tsv", "".join(tagged(f"w{n}") for n in range(101)))
+    corpus = corpora.load("Mine", tmp_path)
+    parts = [[int(s.id.split("/")[-1]) for s in getattr(corpus, p)] for p in corpora.SPLITS]
+    assert [len(part) for part in parts] == [79, 11, 11]
+    assert sorted(chain(*parts)) == list(range(1, 102))
+    assert all(part == sorted(part) for part in parts)
+    assert parts[1] not in ([*range(1, 12)], [*range(91, 102)])
+    assert corpora.load("Mine", tmp_path) == corpus
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (HEAD + 'train = { path = "a" }\nlabel = "x"', "unknown key 'label'; known are domain"),
+        (HEAD, "'train' is missing"),
+    ],
+)
+def test_a_wrong_row_is_said(monkeypatch, row, message):
+    with pytest.raises(HardnerError, match=message):
+        catalogue_of(monkeypatch, f"[Mine]\n{row}")
+
+
+SGM = """<DOC>
+<DOCID> x.1 </DOCID>
+<BODY>
+<TEXT>
+Orders went out today to deploy 17,000 U.S. Army soldiers in the Persian Gulf region.
+They leave U.S. soil. Now.
+</TEXT>
+</BODY>
+</DOC>
+"""
+MENTIONS = {
+    "17,000 U.S. Army soldiers": "PER",
+    "U.S. Army": "ORG",
+    "U.S.": "GPE",
+    "the Persian Gulf region": "LOC",
+    "Persian Gulf": "LOC",
+    "They": "PER",
+}
+
+
+def ace(folder: Path) -> None:
+    text = re.sub(r"<[^>]*>", "", SGM)
+    entities = ""
+    for number, (mention, label) in enumerate(MENTIONS.items()):
+        start = text.index(mention)
+        entities += (
+            f'<entity ID="E{number}" TYPE="{label}"><entity_mention ID="M{number}"><extent>'
+            f'<charseq START="{start}" END="{start + len(mention) - 1}">{mention}</charseq>'
+            "</extent></entity_mention></entity>\n"
+        )
+    write(folder / "x.1.sgm", SGM)
+    write(
+        folder / "x.1.apf.xml",
+        f'<source_file URI="x.1.sgm"><document DOCID="x.1">{entities}</document></source_file>',
+    )
+
+
+def test_ace_keeps_the_innermost_mentions(tmp_path):
+    """The example is MetaNER's own."""
+    ace(tmp_path / "ACE2005" / "data" / "English" / "un" / "timex2norm")
+    assert [row.name for row in corpora.found(tmp_path)] == ["ACE2005-UN"]
+    report = Report()
+    corpus = corpora.load("ACE2005-UN", tmp_path, report)
+    found = {
+        (" ".join(sentence.tokens[s.start : s.end]), s.label)
+        for sentence in chain(corpus.train, corpus.devel, corpus.test)
+        for s in sentence.spans
+    }
+    assert found == {("U . S .", "GPE"), ("Persian Gulf", "LOC"), ("They", "PER")}
+    assert sum(report.counts.values()) == 3
+    assert len(corpus.devel) == len(corpus.test) == 1
+
+
+def test_ontonotes_lies_in_the_layout_of_conll_2012(tmp_path):
+    row = "nw/x 0 {} {} NN * - - - - {} -\n"
+    text = "#begin document (nw/x); part 000\n"
+    text += row.format(0, "Kofi", "(PERSON*") + row.format(1, "Annan", "*)") + "\n#end document\n"
+    for split in ("train", "development", "test"):
+        folder = tmp_path / "OntoNotes5" / "data" / split / "data/english/annotations/nw"
+        write(folder / "x.gold_conll", text)
+    corpus = corpora.load("OntoNotes5", tmp_path)
+    for split, found in (("train", corpus.train), ("devel", corpus.devel), ("test", corpus.test)):
+        (sentence,) = found
+        assert (sentence.tokens, sentence.spans) == (("Kofi", "Annan"), (Span(0, 2, "PERSON"),))
+        assert sentence.id.startswith(f"OntoNotes5/{split}/")
+
+
+def test_labels_have_domains():
+    row = corpora.entry("CRAFT")
+    assert [row.domain_of(label) for label in ("CHEBI", "Taxon", "other")] == [
+        "Drug",
+        "Species",
+        "Mouse",
+    ]
+
+
+def test_statistics_are_those_counted_by_hand():
+    sentences = [
+        Sentence(("a", "b", "a"), (Span(0, 1, "X"), Span(1, 3, "Y"))),
+        Sentence(("b", "c"), ()),
+        Sentence(("c",), (Span(0, 1, "X"),)),
+    ]
+    found = corpora.describe(iter(sentences))
+    assert found == corpora.Statistics(3, 2, 6, 3, {"X": 2, "Y": 1})
+    assert found.mentions == 3
+    assert found.percent == pytest.approx(200 / 3)
+    assert corpora.describe([]).percent == 0
+
+
+def tiny(root: Path) -> None:
+    for split in corpora.SPLITS:
+        write(root / "S800" / f"{split}.tsv.xz", tagged("x1", "a") + tagged("b"))
+    write(root / "wikigold" / "train.tsv.xz", "".join(tagged(f"w{n}") for n in range(10)))
+
+
+def test_the_command_shows_what_is_there(tmp_path):
+    tiny(tmp_path)
+    done = CliRunner().invoke(app, ["corpora", "--root", str(tmp_path)])
+    assert done.exit_code == 0
+    cells = [line.split() for line in done.stdout.splitlines()]
+    assert ["S800", "6", "9", "3", "3", "1", "50.0", "20,526", "30"] in cells
+    assert ["devel*", "1", "1", "0", "1", "0", "0.0"] in cells
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    changed = done.stderr.splitlines()
+    assert len(changed) == 4
+    assert all("not the file the catalogue knows" in line for line in changed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--root", "nowhere"], "no such folder"),
+        (["--root", "."], "holds no known corpus"),
+        (["--root", "here", "S801"], "unknown corpus 'S801'; known are NCBI-disease, "),
+        (["--root", "here", "BC2GM"], "no such file, so no BC2GM"),
+        (["--root", "broken"], "train.tsv.xz:2: "),
+    ],
+)
+def test_errors_are_one_line(tmp_path, monkeypatch, arguments, message):
+    tiny(tmp_path / "here")
+    tiny(tmp_path / "broken")
+    write(tmp_path / "broken" / "S800" / "train.tsv.xz", "a\tO\nb\n")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["corpora", *arguments])
+    assert done.exit_code == 1
+    assert isinstance(done.exception, HardnerError)
+    assert message in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_a_missing_split_names_its_file(tmp_path):
+    tiny(tmp_path)
+    (tmp_path / "S800" / "test.tsv.xz").unlink()
+    with pytest.raises(FileError, match=r"test\.tsv\.xz"):
+        corpora.load("S800", tmp_path)
+    with pytest.raises(FileError, match=r"test\.tsv\.xz"):
+        corpora.entry("S800").changed(tmp_path)

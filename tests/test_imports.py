@@ -1,0 +1,69 @@
+"""Imports point downward only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import hardner
+
+PACKAGE = Path(hardner.__file__).parent
+LAYERS = (
+    {"types", "errors", "seeds"},
+    {"schemes", "text", "files", "swap"},
+    {"checkpoint"},
+    {"formats", "episodes", "batch", "vectors"},
+    {"corpora"},
+    {"model"},
+    {"learn", "pretrain"},
+    {"evaluate", "predict"},
+    {"cli", "serve"},
+    {"__init__", "__main__"},
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def part_of(path: Path) -> str:
+    """The module or package right under the root that a file belongs to."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported(source: str) -> set[str]:
+    """The parts of the package that a module imports, wherever in it the import stands."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in names if name.startswith("hardner.")}
+    return {name for name in found if _is_part(name)}
+
+
+def _is_part(name: str) -> bool:
+    return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_imports_point_downward(path):
+    part = part_of(path)
+    assert part in LEVEL, f"give {part} a place in LAYERS"
+    for other in imported(path.read_text("utf-8")) - {part}:
+        assert LEVEL[other] < LEVEL[part], f"{part} must not import {other}"
+
+
+def test_the_check_sees_every_way_to_import():
+    source = """
+import hardner.cli
+from hardner import text, __version__
+def later():
+    from hardner.formats.conll import read_sentences
+"""
+    assert imported(source) == {"cli", "text", "formats"}
+    with pytest.raises(AssertionError, match="relative"):
+        imported("from . import cli")
