@@ -99,6 +99,13 @@ def test_formats_are_listed(hardner: Command) -> None:
     assert "hardner[spacy]" in "".join(out.split())
 
 
+def test_formats_are_documented() -> None:
+    page = (EXAMPLES.parent / "docs" / "formats.md").read_text()
+    for name, row in FORMATS.items():
+        (line,) = (line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        assert all(ending in line for ending in row.endings)
+
+
 def test_help_has_an_example(hardner: Command) -> None:
     code, out, _ = hardner("convert", "--help")
     assert code == 0

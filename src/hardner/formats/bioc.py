@@ -7,14 +7,14 @@ a type is text only. Concepts stand in the infon ``identifier``, scores in ``sco
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bioc import BioCAnnotation, BioCDocument, biocjson, biocxml
+from bioc import BioCAnnotation, BioCDocument, BioCLocation, biocjson, biocxml
 from lxml import etree  # type: ignore[import-untyped]
 
 from hardner.files import TEXT_LIMIT, PathLike, open_binary
 from hardner.formats.jsonstream import Cursor
 from hardner.formats.mention import mention, offset
 from hardner.formats.report import Place, Report
-from hardner.types import Document, Entity, Passage
+from hardner.types import Document, Entity, Offset, Passage
 
 SAFE_XML = {"resolve_entities": False, "no_network": True, "load_dtd": False}
 """For lxml: nothing outside the file is fetched, no entity blows up."""
@@ -36,8 +36,7 @@ def read_xml(path: PathLike, report: Report) -> Iterator[Document]:
             for _, element in etree.iterparse(file, tag="document", **SAFE_XML):
                 place = Place(path, element.sourceline)
                 content = etree.tostring(element, encoding="unicode", with_tail=False)
-                found = _guarded(lambda xml: biocxml.loads(xml).documents[0], place)
-                yield _document(found(f"<collection>{content}</collection>"), place, report)
+                yield _converted(_from_xml, content, place, report)
                 element.clear()
                 while element.getprevious() is not None:
                     del element.getparent()[0]
@@ -55,24 +54,29 @@ def read_json(path: PathLike, report: Report) -> Iterator[Document]:
             cursor.value()
         else:
             for place, value in cursor.items():
-                found = _guarded(lambda obj: biocjson.fromJSON(obj, "BioCDocument"), place)
-                yield _document(found(value), place, report)
+                yield _converted(_from_json, value, place, report)
         if cursor.peek() != "}":
             cursor.expect(",")
 
 
-def _guarded(decode: Callable[[Any], BioCDocument], place: Place) -> Callable[[Any], BioCDocument]:
-    """Turns what the library raises on a malformed document into an error with its place."""
+def _converted(
+    decode: Callable[[Any], BioCDocument], source: Any, place: Place, report: Report
+) -> Document:
+    """The document; what the library or its objects raise where it is malformed, with its place."""
+    try:
+        return _document(decode(source), place, report)
+    except KeyError as error:
+        raise place.error(f"not a BioC document: it lacks {error}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise place.error(f"not a BioC document: {error}") from None
 
-    def guarded(source: Any) -> BioCDocument:
-        try:
-            return decode(source)
-        except KeyError as error:
-            raise place.error(f"not a BioC document: it lacks {error}") from None
-        except (TypeError, ValueError, AttributeError) as error:
-            raise place.error(f"not a BioC document: {error}") from None
 
-    return guarded
+def _from_xml(source: str) -> BioCDocument:
+    return biocxml.loads(f"<collection>{source}</collection>").documents[0]
+
+
+def _from_json(source: Any) -> BioCDocument:
+    return biocjson.fromJSON(source, "BioCDocument")
 
 
 def _document(source: BioCDocument, place: Place, report: Report) -> Document:
@@ -121,9 +125,14 @@ def _entity(source: BioCAnnotation, text: str, place: Place, report: Report) -> 
     return mention(
         place,
         text,
-        [(at.offset, at.offset + at.length) for at in source.locations],
+        [_piece(location, place) for location in source.locations],
         infons.get("type", ""),
         quoted=source.text,
         score=score,
         identifier=infons.get("identifier") or infons.get("Identifier", ""),
     )
+
+
+def _piece(location: BioCLocation, place: Place) -> Offset:
+    start = offset(location.offset, place)
+    return start, start + offset(location.length, place)

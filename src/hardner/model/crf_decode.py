@@ -9,18 +9,19 @@ from hardner.model.crf_tree import halves, join, spread
 PADDING = -1
 
 
+@torch.no_grad()
 def viterbi(
     emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The best path [M, B, T] and its score [M, B], minus infinity if every path is forbidden."""
     mask = mask_of(emissions, lengths)
-    made = chain(emissions.detach(), mask, transitions.detach(), start.detach(), end.detach())
+    made = chain(emissions, mask, transitions, start, end)
     kernel = _one_by_one if emissions.device.type == "cpu" else _by_halves
     tags, scores = kernel(exact(made.emissions), exact(made.steps))
-    tags = tags.clamp(max=emissions.shape[-1] - 1).masked_fill(~mask, PADDING)
-    return tags, (scores + made.offset).to(emissions.dtype)
+    return tags.masked_fill(~mask, PADDING), (scores + made.offset).to(emissions.dtype)
 
 
+@torch.no_grad()
 def kbest(
     emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor, k: int
 ) -> tuple[Tensor, Tensor]:
@@ -29,7 +30,7 @@ def kbest(
     Where there are fewer paths that are not forbidden, scores are minus infinity and tags -1.
     """
     mask = mask_of(emissions, lengths)
-    made = chain(emissions.detach(), mask, transitions.detach(), start.detach(), end.detach())
+    made = chain(emissions, mask, transitions, start, end)
     unaries, steps = exact(made.emissions), exact(made.steps)
     ranked = torch.full_like(unaries[:, :, 0, :, None].expand(-1, -1, -1, k), -torch.inf)
     ranked[:, :, -1, 0] = 0  # [M, B, S, k], the k best ways to each tag
@@ -46,9 +47,8 @@ def kbest(
         way = pointer.gather(2, way)
     tags = torch.stack(path[::-1], dim=-1)  # [M, B, k, T]
     there = mask.unsqueeze(2) & (scores > -torch.inf).unsqueeze(-1)
-    return tags.masked_fill(~there, PADDING), (scores + made.offset.unsqueeze(-1)).to(
-        emissions.dtype
-    )
+    scores = scores + made.offset.unsqueeze(-1)
+    return tags.masked_fill(~there, PADDING), scores.to(emissions.dtype)
 
 
 def _one_by_one(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:

@@ -34,7 +34,8 @@ class Scaled:
     def expected(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         share = weights.unsqueeze(1).to(self.total.dtype) / self.total  # [T + 1, M, 1, B]
         tags = self.joint[1:] * share[1:]
-        steps = (self.reached @ (self.left * share).mT).sum(0) * self.steps  # [M, S, S]
+        with torch.autocast("cpu", enabled=False):
+            steps = (self.reached @ (self.left * share).mT).sum(0) * self.steps  # [M, S, S]
         return tags.permute(1, 3, 0, 2), steps
 
     def pairs(self) -> Tensor:
@@ -46,8 +47,9 @@ class Scaled:
 def sweep(emissions: Tensor, steps: Tensor) -> Scaled | None:
     """Both directions of a chain, unless its scores are too far apart."""
     quick = emissions.dtype == torch.float32 and not torch.is_grad_enabled()
-    found = _sweep(emissions, steps) if quick else None
-    return found or _sweep(emissions.double(), steps.double())
+    with torch.autocast("cpu", enabled=False):
+        found = _sweep(emissions, steps) if quick else None
+        return found or _sweep(emissions.double(), steps.double())
 
 
 def _sweep(emissions: Tensor, steps: Tensor) -> Scaled | None:

@@ -1,8 +1,8 @@
 """LSTM and GRU in both directions, in three kernels that compute the same.
 
-* ``torch``: torch's fused layer, one task after another: the fastest on a CPU;
+* ``torch``: torch's fused layer, one task after another: the fastest for one model on a CPU;
 * ``scan``: all tasks and both directions as one batched product a step, with a gradient whose
-  weight part is a single product over all steps: the fastest on a GPU, and capturable there;
+  weight part is a single product over all steps: the fastest otherwise, and capturable on a GPU;
 * ``plain``: the same steps left to autograd, so that the gradient has a gradient.
 """
 
@@ -51,7 +51,8 @@ def choose_kernel(params: Params, x: Tensor, mode: Mode) -> str:
     """The fastest kernel that can give what is asked, on the device at hand."""
     if mode.twice:
         return "plain"
-    return "scan" if x.device.type == "cuda" else "torch"
+    shared = params["weight_hh"].shape[0] == 1
+    return "torch" if shared and x.device.type == "cpu" else "scan"
 
 
 def reversal(lengths: Tensor, width: int) -> Tensor:
@@ -73,14 +74,14 @@ def _torch(cell: Cell, params: Params, x: Tensor) -> Tensor:
     shared = weights[0].shape[0] == 1
     if shared:
         x = x.transpose(0, 1).reshape(1, 2, tasks * rows, *x.shape[3:])
-    outs = []
-    for task in range(x.shape[0]):
-        for direction in range(2):
-            flat = [w[task, direction] for w in weights]
-            zero = x.new_zeros(1, x.shape[2], flat[1].shape[-1])
-            state = (zero, zero) if cell == "lstm" else zero
-            args = (x[task, direction], state, flat, True, 1, 0.0, True, False, True)
-            outs.append(run(*args)[0])
+    # Taking all slices at once: the gradient of a single one would be as large as the whole.
+    slices = [w.flatten(0, 1).unbind(0) for w in weights]
+    zero = x.new_zeros(1, x.shape[2], weights[1].shape[-1])
+    state = (zero, zero) if cell == "lstm" else zero
+    outs = [
+        run(inputs, state, list(flat), True, 1, 0.0, True, False, True)[0]
+        for inputs, *flat in zip(x.flatten(0, 1).unbind(0), *slices, strict=True)
+    ]
     out = torch.stack(outs).view(x.shape[0], 2, *outs[0].shape)  # [M|1, 2, N, T, H]
     if shared:
         out = out.view(2, tasks, rows, *out.shape[3:]).transpose(0, 1)

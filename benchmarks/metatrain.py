@@ -1,0 +1,214 @@
+"""Meta-training: all tasks at once against the usual loop over copied models.
+
+    python benchmarks/metatrain.py [--real CORPORA] [--growth]
+
+The peer is what one writes first: for each task copy the model (`torch.nn.LSTM`, which is cuDNN on
+a GPU, and `pytorch-crf`), take the inner steps, and leave the query gradient with the original.
+Both sides run HGDA with one inner step on the same synthetic sentences. `--real` runs 10,000
+iterations of the BiLSTM preset on real source corpora, `--growth` shows how time grows.
+"""
+
+import argparse
+import copy
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from record import record
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from hardner.batch import Batch, Store, TagSet
+from hardner.learn.loop import Rows, Training, begin, loop
+from hardner.learn.methods import Settings, method
+from hardner.model.characters import Characters
+from hardner.model.encoders import WordEncoder, vocabulary_of
+from hardner.model.heads import SentenceHead
+from hardner.model.tagger import Tagger
+from hardner.types import Sentence, Span
+
+DOMAINS = ("Drug", "Gene", "Species")
+WORDS = 5_000
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+NAME = torch.cuda.get_device_name() if DEVICE == "cuda" else "CPU, 2 cores"
+
+
+def synthetic(count: int, length: int) -> list[Sentence]:
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(WORDS)]
+    sentences = []
+    for _ in range(count):
+        tokens = tuple(words[i] for i in rng.integers(0, WORDS, length))
+        start = int(rng.integers(0, length - 3))
+        sentences.append(Sentence(tokens, (Span(start, start + 2, "X"),)))
+    return sentences
+
+
+class Copied(nn.Module):
+    """The peer's network."""
+
+    def __init__(self, dimension: int) -> None:
+        from torchcrf import CRF
+
+        super().__init__()
+        self.lstm = nn.LSTM(dimension, 128, batch_first=True, bidirectional=True)
+        self.out = nn.Linear(256, 3)
+        self.crf = CRF(3, batch_first=True)
+        self.domain = nn.Linear(256, len(DOMAINS))
+
+    def forward(self, x: Tensor, mask: Tensor, tags: Tensor, domain: Tensor) -> tuple[Tensor, Tensor]:
+        h = self.lstm(x)[0]
+        lab = -self.crf(self.out(h), tags, mask=mask, reduction="mean")
+        pooled = (h * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
+        return lab, nn.functional.cross_entropy(self.domain(pooled), domain)
+
+
+def plain_loop(model: Copied, table: Tensor, optimizer: torch.optim.Optimizer, support: Batch, query: Batch, rate: float) -> None:
+    """One HGDA iteration the usual way."""
+    names = [n for n, _ in model.named_parameters()]
+    losses, grads = [], []
+    for i in range(query.tasks):
+        fast = copy.deepcopy(model)
+        inner = torch.optim.SGD(fast.parameters(), lr=rate)
+        for batch, last in ((support, False), (query, True)):
+            mask = torch.arange(batch.tags.shape[2], device=DEVICE) < batch.lengths[i].unsqueeze(-1)
+            domain = batch.domains[i].expand(mask.shape[0])
+            lab, cls = fast(table[batch.inputs["words"][i]], mask, batch.tags[i], domain)
+            inner.zero_grad()
+            (lab + cls).backward()
+            if not last:
+                inner.step()
+        losses.append(torch.stack((lab + cls, lab, cls)).detach())
+        grads.append([p.grad for p in fast.parameters()])
+    found = torch.stack(losses)
+    weights = found / found.sum(0)  # [M, 3]
+    kind = [0 if n.startswith("lstm") else 2 if n.startswith("domain") else 1 for n in names]
+    for j, p in enumerate(model.parameters()):
+        p.grad = sum(weights[i, kind[j]] * grads[i][j] for i in range(query.tasks))
+    nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+    optimizer.step()
+
+
+def network(vocabulary: tuple[str, ...], dimension: int, characters: Characters) -> Tagger:
+    encoder = WordEncoder(vocabulary, dimension, characters=characters)
+    heads = {"domain": SentenceHead("domain", encoder.size, len(DOMAINS), "mean")}
+    return Tagger(encoder, tuple(TagSet(d, ("X",)) for d in DOMAINS), heads=heads)
+
+
+def random_rows(domains: np.ndarray, tasks: int, shots: int, seed: int) -> Rows:
+    rng = np.random.default_rng(seed)
+    rows = []
+    for domain in rng.integers(0, len(DOMAINS), tasks):
+        own = np.flatnonzero(domains == domain)
+        rows.append(rng.choice(own, 2 * shots, replace=False))
+    both = np.stack(rows)
+    return Rows((both[:, :shots],), both[:, shots:])
+
+
+def wait() -> None:
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+
+
+def timed(call, repeats: int) -> float:
+    """Median milliseconds."""
+    times = []
+    for _ in range(repeats):
+        wait()
+        start = time.perf_counter()
+        call()
+        wait()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times)
+
+
+def ours(tagger: Tagger, store: Store, domains: np.ndarray, tasks: int, shots: int, repeats: int, meta: str = "first") -> float:
+    way = method("hgda", Settings(rate=1e-3, meta_gradient=meta))
+    training = Training(iterations=10**6, rate=1e-3, dropout=0.0)
+    params = {n: p.to(DEVICE) for n, p in tagger.init().items()}
+    steps = loop(tagger, way, training, store, lambda i: random_rows(domains, tasks, shots, i), begin(params, way, training))
+    for _ in range(3):
+        next(steps)
+    return timed(lambda: next(steps), repeats)
+
+
+def case(tasks: int, shots: int, length: int, repeats: int, peer: bool = True, meta: str = "first") -> None:
+    sentences = synthetic(1500, length)
+    domains = np.arange(len(sentences)) % len(DOMAINS)
+    tagger = network(vocabulary_of(sentences), 300, Characters(filters=0))
+    store = tagger.store(sentences, domains.tolist(), DEVICE)
+    mine = ours(tagger, store, domains, tasks, shots, repeats, meta)
+    theirs = None
+    if peer:
+        rows = random_rows(domains, tasks, shots, 0)
+        widths = {"words": length, "forms": length}
+        support, query = (store.batch(torch.from_numpy(r).to(DEVICE), widths) for r in (rows.supports[0], rows.query))
+        table = torch.randn(WORDS + 1, 300, device=DEVICE)
+        model = Copied(300).to(DEVICE)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-6)
+        step = lambda: plain_loop(model, table, optimizer, support, query, 1e-3)  # noqa: E731
+        timed(step, 2)
+        theirs = timed(step, max(3, repeats // 3))
+    label = f"HGDA iteration, m={tasks}, K={shots}, {length} tokens" + ("" if meta == "first" else f", {meta}")
+    record("metatrain", label, NAME, mine, theirs, "loop over copies" if peer else "", "ms")
+
+
+def real(root: Path, iterations: int) -> None:
+    from hardner.corpora import load
+
+    names = ("BC5CDR-chem", "BC4CHEMD", "JNLPBA", "BC2GM", "LINNAEUS", "S800")
+    corpora = [load(n, root) for n in names]
+    sentences = [s for c in corpora for s in c.train]
+    domains = np.array([DOMAINS.index(c.domain) for c in corpora for _ in c.train])
+    encoder = WordEncoder(vocabulary_of(sentences), 200, characters=Characters(filters=50, recurrent=50))
+    labels = {c.domain: {x.label for s in c.train for x in s.spans} for c in corpora}
+    heads = {"domain": SentenceHead("domain", encoder.size, len(DOMAINS), "mean")}
+    tagger = Tagger(encoder, tuple(TagSet(d, tuple(sorted(labels[d]))) for d in DOMAINS), heads=heads)
+    store = tagger.store(sentences, domains.tolist(), DEVICE)
+    way = method("hgda", Settings(rate=4e-3))
+    training = Training(iterations=iterations, rate=4e-3)
+    params = {n: p.to(DEVICE) for n, p in tagger.init().items()}
+    own = [np.flatnonzero(domains == d) for d in range(len(DOMAINS))]
+
+    def draw(i: int) -> Rows:
+        rng = np.random.default_rng(i)
+        both = np.stack([rng.choice(own[d], 10, replace=False) for d in rng.integers(0, 3, 8)])
+        return Rows((both[:, :5],), both[:, 5:])
+
+    wait()
+    start = time.perf_counter()
+    first = last = 0.0
+    for step in loop(tagger, way, training, store, draw, begin(params, way, training)):
+        if step.iteration == 20:
+            first = float(step.losses[0].mean())
+    last = float(step.losses[0].mean())
+    wait()
+    seconds = time.perf_counter() - start
+    print(f"tag loss {first:.2f} -> {last:.2f}")
+    record("metatrain", f"{iterations} HGDA iterations, BiLSTM preset, m=8, K=5, six corpora", NAME, seconds, None, "", "s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--real", type=Path)
+    parser.add_argument("--iterations", type=int, default=10_000)
+    parser.add_argument("--growth", action="store_true")
+    args = parser.parse_args()
+    torch.set_num_threads(2)
+    repeats = 30 if DEVICE == "cuda" else 5
+    for tasks, shots in ((8, 5), (32, 5), (8, 50)):
+        case(tasks, shots, 40, repeats)
+    if args.growth:
+        for tasks, shots, length in ((2, 5, 40), (64, 5, 40), (8, 20, 40), (8, 5, 20), (8, 5, 80)):
+            case(tasks, shots, length, repeats, peer=False)
+        case(8, 5, 40, repeats, peer=False, meta="exact")
+    if args.real:
+        real(args.real, args.iterations)
+
+
+if __name__ == "__main__":
+    main()
