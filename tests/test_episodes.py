@@ -52,7 +52,7 @@ def test_draws_are_the_same_on_every_machine():
     assert list(islice(numbers("a", 1), 9))[::8] == [13299969806644848248, 9318490989722804409]
     assert distinct(1000, 5, numbers("pinned", 3)) == [147, 704, 841, 902, 722]
     assert few_shot("LINNAEUS", DOMAINS["species"], 5, sample=19) == (36, 42, 3, 33, 12)
-    ids = [s.id for episode in mini_batches(SOURCES, 3, 1, 1000) for s in episode.query.sentences]
+    ids = [s.id for episode in mini_batches(SOURCES, 3, 1, 1000) for s in SOURCES.read(episode.query)]
     assert ids == ["drug9", "drug5", "drug19"]
 
 
@@ -62,11 +62,11 @@ def test_support_and_query_are_disjoint_and_of_one_domain(entities):
     for iteration in range(200):
         for episode in paired(SOURCES, 8, 0, iteration, 4, entities=entities):
             (support,), query = episode.supports, episode.query
-            ids = {s.id for s in (*support.sentences, *query.sentences)}
+            ids = {s.id for s in (*SOURCES.read(support), *SOURCES.read(query))}
             assert len(ids) == 16
             assert support.domain == query.domain
-            assert all(s.tokens == (query.domain,) for s in (*support.sentences, *query.sentences))
-            assert not entities or all(s.spans for s in support.sentences)
+            assert all(s.tokens == (query.domain,) for s in (*SOURCES.read(support), *SOURCES.read(query)))
+            assert not entities or all(s.spans for s in SOURCES.read(support))
             seen[query.domain] += 1
     assert fits(seen, 4)
 
@@ -75,7 +75,7 @@ def test_queries_beside_entity_support_are_uniform_over_the_rest():
     """Every sentence without an entity is a query as often as any other."""
     one = Sources.of({"gene": DOMAINS["gene"]})
     drawn = (paired(one, 5, seed, 0, 1, entities=True)[0] for seed in range(4000))
-    counts = Counter(s.id for episode in drawn for s in episode.query.sentences if not s.spans)
+    counts = Counter(s.id for episode in drawn for s in SOURCES.read(episode.query) if not s.spans)
     assert fits(counts, sum(not s.spans for s in DOMAINS["gene"]))
 
 
@@ -107,9 +107,9 @@ def test_a_pass_of_mini_batches_holds_every_sentence_once(mixed):
             for i in range(batches)
         ]
         assert all(
-            not e.supports and len({s.tokens for s in e.query.sentences}) == 1 for e in drawn
+            not e.supports and len({s.tokens for s in SOURCES.read(e.query)}) == 1 for e in drawn
         )
-        ids = [s.id for e in drawn for s in e.query.sentences]
+        ids = [s.id for e in drawn for s in SOURCES.read(e.query)]
         assert sorted(ids) == sorted(s.id for found in DOMAINS.values() for s in found)
         passes.append(ids)
         names = [e.query.domain for e in drawn]

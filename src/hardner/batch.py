@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hardner.errors import HardnerError
 from hardner.schemes import spans_to_tags, tag_set
 from hardner.types import Sentence
 
@@ -81,19 +82,19 @@ def _spread(value: Tensor, tasks: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Ragged:
-    """Rows of different lengths, end to end."""
+    """Rows of different lengths, end to end, and an empty one behind them: row -1."""
 
     values: Tensor
     starts: Tensor
     lengths: Tensor
-    widths: NDArray[np.int64]
+    widths: Ints
     """The lengths again, on the host, where the width of a batch is chosen."""
 
     @classmethod
     def of(cls, rows: Sequence[Ints], device: torch.device) -> "Ragged":
         """Lay the rows end to end."""
-        lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        starts = np.concatenate(([0], np.cumsum(lengths)[:-1])) if len(rows) else lengths
+        lengths = np.array([*map(len, rows), 0], dtype=np.int64)
+        starts = np.cumsum(lengths) - lengths
         flat = np.concatenate([*rows, np.zeros(1, np.int64)])
         to = [torch.from_numpy(a).to(device) for a in (flat, starts, lengths)]
         return cls(to[0], to[1], to[2], lengths)
@@ -101,9 +102,8 @@ class Ragged:
     def gather(self, rows: Tensor, width: int) -> Tensor:
         """The rows [...], padded with 0 to a width: [..., width]; row -1 is empty."""
         position = torch.arange(width, device=rows.device)
-        safe = rows.clamp(min=0)
-        filled = (position < self.lengths[safe].unsqueeze(-1)) & (rows >= 0).unsqueeze(-1)
-        index = self.starts[safe].unsqueeze(-1) + position
+        filled = position < self.lengths[rows].unsqueeze(-1)  # [..., width]
+        index = self.starts[rows].unsqueeze(-1) + position
         return self.values[index.clamp(max=self.values.shape[0] - 1)] * filled
 
 
@@ -125,6 +125,7 @@ class Store:
             _labels(sentence, tag_sets[d], index[d])
             for sentence, d in zip(sentences, domains, strict=True)
         ]
+        mentions = [len(sentence.spans) for sentence in sentences]
         self.device = device
         self.streams = {n: Ragged.of(r, device) for n, r in features.streams.items()}
         self.tables = {
@@ -132,25 +133,23 @@ class Store:
         }
         self.tags = Ragged.of([tags for tags, _ in rows], device)
         self.extent = Ragged.of([extent for _, extent in rows], device)
-        self.mentions = torch.tensor([len(s.spans) for s in sentences], device=device)
-        self.domains = torch.tensor(domains, device=device)
+        self._mentions = torch.tensor([*mentions, 0], device=device)
+        self._domains = torch.tensor([*domains, 0], device=device)
 
     def widths(self, rows: Ints) -> dict[str, int]:
         """How wide each stream of a batch of these rows must be; ``words`` counts the words."""
-        rows = rows[rows >= 0]
         wide = {n: int(s.widths[rows].max(initial=1)) for n, s in self.streams.items()}
         return wide | {"words": int(self.tags.widths[rows].max(initial=1))}
 
     def batch(self, rows: Tensor, widths: Mapping[str, int]) -> Batch:
         """The sentences at rows [M, B] (-1 for none); a task's domain is its first sentence's."""
-        inputs = {n: s.gather(rows, widths[n]) for n, s in self.streams.items()} | self.tables
-        safe, there = rows.clamp(min=0), rows >= 0
+        first = (rows >= 0).to(torch.uint8).argmax(1, keepdim=True)  # [M, 1]
         return Batch(
-            inputs=inputs,
-            lengths=self.tags.lengths[safe] * there,
+            inputs={n: s.gather(rows, widths[n]) for n, s in self.streams.items()} | self.tables,
+            lengths=self.tags.lengths[rows],
             tags=self.tags.gather(rows, widths["words"]),
-            domains=self.domains[safe[:, 0]],
-            mentions=self.mentions[safe] * there,
+            domains=self._domains[rows.gather(1, first).squeeze(1)],
+            mentions=self._mentions[rows],
             extent=self.extent.gather(rows, widths["words"]),
         )
 
@@ -160,7 +159,19 @@ def _labels(sentence: Sentence, tag_set: TagSet, index: Mapping[str, int]) -> tu
     extent = np.zeros(len(sentence), np.int64)
     if not sentence.spans:
         return extent, extent
-    tags = spans_to_tags(sentence.spans, len(sentence), tag_set.scheme)
     for span in sentence.spans:
+        if span.label not in tag_set.labels:
+            known = ", ".join(map(repr, tag_set.labels)) or "none"
+            message = f"{tag_set.domain} has no label {span.label!r}; its labels are {known}"
+            raise HardnerError(f"{_where(sentence)}: {message}")
         extent[span.start : span.end] = 1 if span.end - span.start == 1 else 2
+    try:
+        tags = spans_to_tags(sentence.spans, len(sentence), tag_set.scheme)
+    except HardnerError as error:
+        raise HardnerError(f"{_where(sentence)}: {error}") from None
     return np.array([index[tag] for tag in tags], np.int64), extent
+
+
+def _where(sentence: Sentence) -> str:
+    """The sentence's name, else its first words."""
+    return f"sentence {sentence.id or ' '.join(sentence.tokens)[:40]!r}"

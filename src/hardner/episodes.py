@@ -101,6 +101,10 @@ class Sources:
     def names(self) -> list[str]:
         return list(self.sentences)
 
+    def read(self, task: Task) -> tuple[Sentence, ...]:
+        """The sentences of a task."""
+        return tuple(self.sentences[task.domain][row] for row in task.rows)
+
 
 def bearing(sentences: Sequence[Sentence]) -> list[int]:
     """Which sentences hold an entity."""
@@ -134,7 +138,7 @@ def _pair(sources: Sources, shots: int, entities: bool, source: Iterator[int]) -
     else:
         drawn = distinct(len(sentences), 2 * shots, source)
         support, query = drawn[:shots], drawn[shots:]
-    return Episode((_task(domain, sentences, support),), _task(domain, sentences, query))
+    return Episode((Task(domain, tuple(support)),), Task(domain, tuple(query)))
 
 
 def across(
@@ -176,7 +180,7 @@ def _draw(sources: Sources, domain: str, shots: int, source: Iterator[int]) -> T
     sentences = sources.sentences[domain]
     if len(sentences) < shots:
         raise _too_few(domain, len(sentences), len(sources.bearing[domain]), shots)
-    return _task(domain, sentences, distinct(len(sentences), shots, source))
+    return Task(domain, tuple(distinct(len(sentences), shots, source)))
 
 
 def mini_batches(
@@ -203,8 +207,8 @@ def mini_batches(
         key = _key("sentences", seed, epoch, domain)
         first = (place - ends[which] + counts[which]) * size
         drawn = range(first, min(first + size, len(sentences)))
-        indices = [shuffled(index, len(sentences), key) for index in drawn]
-        episodes.append(Episode((), _task(domain, sentences, indices)))
+        rows = tuple(shuffled(index, len(sentences), key) for index in drawn)
+        episodes.append(Episode((), Task(domain, rows)))
     return tuple(episodes)
 
 
@@ -226,10 +230,6 @@ def few_shot(
         raise _too_few(corpus, len(sentences), len(bearing(sentences)), shots)
     source = numbers("few-shot", corpus, shots, sample, seed, int(natural))
     return tuple(usable[place] for place in distinct(len(usable), shots, source))
-
-
-def _task(domain: str, sentences: Sequence[Sentence], indices: Iterable[int]) -> Task:
-    return Task(domain, tuple(sentences[index] for index in indices))
 
 
 def _too_few(domain: str, have: int, with_entity: int, wanted: int) -> HardnerError:

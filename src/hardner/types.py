@@ -82,7 +82,8 @@ class Task:
     """Sentences of one domain, learnt from or scored together."""
 
     domain: str
-    sentences: tuple[Sentence, ...]
+    rows: tuple[int, ...]
+    """Which of the domain's sentences."""
 
 
 @dataclass(frozen=True, slots=True)

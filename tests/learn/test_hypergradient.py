@@ -127,7 +127,7 @@ def test_no_inner_steps_is_plain_supervised_training() -> None:
 
 def test_what_has_no_meaning_is_refused_with_the_reason() -> None:
     adversarial = Inner(terms=(tag(), domain(-1.0)), parts=BOTH, proximal=1.0)
-    with pytest.raises(HardnerError, match="symmetric Hessian"):
+    with pytest.raises(HardnerError, match="symmetric positive Hessian"):
         Objective((tag(),), adversarial, meta_gradient="implicit")
     with pytest.raises(HardnerError, match="proximal"):
         Objective((tag(),), Inner(terms=(tag(),)), meta_gradient="implicit")

@@ -34,7 +34,10 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Hardness-guided biomedical NER: a working tagger from 5 to 100 labelled sentences."""
@@ -47,11 +50,27 @@ app.command()(corpora)
 def main() -> None:
     """Run the command line; never ends in a traceback for something the user can mend."""
     try:
-        app()
+        code = app(prog_name="hardner", standalone_mode=False)
+        sys.stdout.flush()
     except HardnerError as error:
-        print(f"hardner: {error}", file=sys.stderr)
-        sys.exit(1)
+        code = _refuse(str(error), 1)
+    except typer.TyperException as error:
+        code = _refuse(_usage(error), error.exit_code)
     except BrokenPipeError:
         # The reader of our output has left (`| head`): nothing to say, and nothing to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        code = 1
+    sys.exit(code)
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What is wrong with the command line, and where its help is; nothing if help was shown."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    return f"{message} (see {context.command_path} --help)" if message and context else message
+
+
+def _refuse(message: str, code: int) -> int:
+    if message:
+        print(f"hardner: {message}", file=sys.stderr)
+    return code

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hardner.errors import HardnerError
 from hardner.learn.inner import Inner
-from hardner.learn.terms import Losses, is_gradient, merged_gradient
+from hardner.learn.terms import Losses, adversarial, merged_gradient
 from hardner.model.layers import Params, part_of
 
 MetaGradient = Literal["first", "implicit", "exact"]
@@ -24,11 +24,11 @@ def check(meta_gradient: MetaGradient, inner: Inner) -> None:
     """Refuse what has no meaning, with the reason."""
     if meta_gradient != "implicit":
         return
-    if not is_gradient(inner.terms):
+    if adversarial(inner.terms):
         raise HardnerError(
-            "implicit meta-gradients need an inner problem that minimises one function: a term "
-            "that parts follow with different signs (an adversarial one) has no symmetric Hessian, "
-            "and conjugate gradient is wrong there; use exact or first"
+            "implicit meta-gradients need an inner problem that minimises one function: an "
+            "adversarial term, or one that parts follow by different amounts, has no symmetric "
+            "positive Hessian, and conjugate gradient is wrong there; use exact or first"
         )
     if not inner.proximal:
         raise HardnerError("implicit meta-gradients need a proximal inner problem: set it above 0")
@@ -82,17 +82,24 @@ def _vector_product(slope: Params, by: Mapping[str, Tensor], x: Params) -> Param
 def conjugate_gradient(
     product: Callable[[Params], Params], goal: Params, iterations: int
 ) -> Params:
-    """Solve ``product(x) = goal`` for every task at once."""
+    """Solve ``product(x) = goal`` for every task at once.
+
+    A task stops where it meets a direction without positive curvature, so that an inner problem
+    whose proximal term is too weak to make it convex gives a shortened, never a wild, solution.
+    """
     x = {n: torch.zeros_like(g) for n, g in goal.items()}
     rest = {n: g.detach().clone() for n, g in goal.items()}
     way, size = rest, _dot(rest, rest)
+    going = torch.ones_like(size, dtype=torch.bool)
     for _ in range(iterations):
         image = product(way)
-        alpha = size / _dot(way, image).clamp(min=1e-30)
+        curvature = _dot(way, image)
+        going = going & (curvature > 1e-6 * _dot(way, way)) & (size > 0)
+        alpha = torch.where(going, size / torch.where(going, curvature, 1.0), 0.0)
         x = _add(x, alpha, way)
         rest = _add(rest, -alpha, image)
         new = _dot(rest, rest)
-        way = _add(rest, new / size.clamp(min=1e-30), way)
+        way = _add(rest, torch.where(going, new / torch.where(size > 0, size, 1.0), 0.0), way)
         size = new
     return x
 

@@ -90,6 +90,7 @@ def metaner(s: Settings) -> Method:
         rate=s.rate,
         terms=(tag(encoder=1.0), Term("domain", {"encoder": -s.weight})),
         parts=frozenset({"encoder"}),
+        proximal=s.proximal,
         old=frozenset({"domain"}),
     )
     outer = (
@@ -106,8 +107,10 @@ def metaner(s: Settings) -> Method:
 
 def metaner_without_critic(s: Settings) -> Method:
     """MetaNER without its discriminator: MAML across the split of the domains."""
-    inner = Inner(s.steps, rate=s.rate, terms=(tag(encoder=1.0),), parts=frozenset({"encoder"}))
-    objective = Objective((tag(),), replace(inner, proximal=s.proximal), "uniform", s.meta_gradient)
+    parts = frozenset({"encoder"})
+    terms = (tag(encoder=1.0),)
+    inner = Inner(s.steps, rate=s.rate, terms=terms, parts=parts, proximal=s.proximal)
+    objective = Objective((tag(),), inner, "uniform", s.meta_gradient)
     return Method("metaner-without-critic", objective, draw="split")
 
 

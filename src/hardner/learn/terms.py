@@ -52,9 +52,10 @@ def learners(terms: Sequence[Term]) -> frozenset[str]:
     return frozenset().union(*(term.parts for term in terms))
 
 
-def is_gradient(terms: Sequence[Term]) -> bool:
-    """Whether the signs are those of a single function: each term counts the same everywhere."""
-    return all(len({sign for sign in term.signs.values() if sign}) <= 1 for term in terms)
+def adversarial(terms: Sequence[Term]) -> bool:
+    """Whether no single function is minimised: a term is ascended, or counts unevenly."""
+    signs = [{sign for sign in term.signs.values() if sign} for term in terms]
+    return any(len(found) > 1 or min(found, default=0) < 0 for found in signs)
 
 
 def measure(losses: Losses, params: Params, terms: Sequence[Term]) -> dict[str, Tensor]:

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.batch import Ints
+from hardner.errors import HardnerError
 from hardner.model.layers import Mode, Params, embed, linear, normal, scoped, uniform
 from hardner.model.recurrent import BiRecurrent
 
@@ -42,6 +43,12 @@ class Characters:
     recurrent: int = 0
     """Size of both directions together; 0 for no recurrence."""
 
+    def __post_init__(self) -> None:
+        if self.recurrent % 2:
+            raise HardnerError(
+                f"two directions cannot share {self.recurrent} features of letters: give an even number"
+            )
+
     @property
     def size(self) -> int:
         """Of the vector of a word."""
@@ -59,7 +66,7 @@ class Characters:
 
     def init(self, rng: torch.Generator) -> Params:
         """A table of letters, the filters of all widths as one linear map, and the BiLSTM."""
-        params = {"table": normal((SYMBOLS, self.embedding), 0.1, rng)}
+        params = {"table": normal((SYMBOLS, self.embedding), 0.1, rng)} if self.size else {}
         if self.filters:
             taps = sum(w * share for w, share in zip(self.widths, self._shares, strict=True))
             bound = (self.embedding * max(self.widths)) ** -0.5
@@ -79,6 +86,7 @@ class Characters:
         if self.recurrent:
             lengths = there.sum(-1)
             states = self._lstm(scoped(params, "lstm"), vectors, lengths, mode)  # [M, N, L, R]
+            states = states * (lengths > 0)[..., None, None]  # a word without letters says nothing
             half = self.recurrent // 2
             last = (lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, half)
             outs += [states[..., :half].gather(2, last).squeeze(2), states[:, :, 0, half:]]

@@ -18,7 +18,10 @@ from hardner.model.layers import Params, linear, mask_of, uniform
 from hardner.schemes import allowed
 
 Kind = Literal["crf", "softmax"]
-FORBIDDEN = -1e4
+FORBIDDEN = -torch.inf
+"""The score of a step that a tagging scheme does not allow."""
+UNSHOWN = -1e4
+"""The score of a tag that a prototype decoder has not seen: worse than any other, yet allowed."""
 
 
 class Chain(NamedTuple):
@@ -92,16 +95,17 @@ def tag_loss(kind: Kind, emissions: Emissions, batch: Batch) -> Tensor:
     """The tagging loss of each task, [M].
 
     CRF: negative log-likelihood of a sentence, averaged over sentences. Softmax: cross-entropy of
-    a word over the tags of the domain, averaged over words.
+    a word over the tags of the domain, averaged over words whose tag the decoder can give.
     """
     scores, lengths, chain = emissions
     scores = scores.float() if scores.dtype.itemsize < 4 else scores
     tags = batch.tags.expand(scores.shape[:3])
     if kind == "crf":
         return mean_over(crf.loss(scores, lengths, *chain, tags), lengths > 0)
-    foreign = chain.transitions.amax(1) <= FORBIDDEN / 2  # [M, C]: no tag may come before it
-    values = cross_entropy(scores.masked_fill(foreign[:, None, None], FORBIDDEN), tags)
-    return mean_over(values, mask_of(lengths, values.shape[2]))
+    foreign = chain.transitions.amax(1) == FORBIDDEN  # [M, C]: no tag may come before it
+    values = cross_entropy(scores.masked_fill(foreign[:, None, None], UNSHOWN), tags)
+    known = scores.detach().gather(-1, tags.unsqueeze(-1)).squeeze(-1) > UNSHOWN / 2
+    return mean_over(values, mask_of(lengths, values.shape[2]) & known)
 
 
 def prototypes(encoded: Encoded, batch: Batch, tags: int) -> Params:
@@ -116,5 +120,5 @@ def prototypes(encoded: Encoded, batch: Batch, tags: int) -> Params:
     shown = shown.to(vectors.dtype)  # [M, N, C]
     counts = shown.sum(1)  # [M, C]
     means = torch.bmm(shown.transpose(1, 2), vectors) / counts.clamp(min=1).unsqueeze(-1)
-    bias = torch.where(counts > 0, -(means * means).sum(-1), FORBIDDEN)
+    bias = torch.where(counts > 0, -(means * means).sum(-1), UNSHOWN)
     return {"weight": 2 * means.unsqueeze(1), "bias": bias.unsqueeze(1)}

@@ -71,7 +71,8 @@ class Tagger:
     ) -> Store:
         """Encode sentences for batching; ``domains`` says which decoder each belongs to."""
         features: Features = self.encoder.features(sentences)
-        return Store(sentences, features, self.tag_sets, domains or [0] * len(sentences), device)
+        own = [0] * len(sentences) if domains is None else domains
+        return Store(sentences, features, self.tag_sets, own, device)
 
     def losses(
         self,
@@ -123,8 +124,9 @@ class Tagger:
         """C, of the richest domain."""
         return max(len(t.tags) for t in self.tag_sets)
 
+    @torch.no_grad()
     def decode(self, params: Params, batch: Batch, domains: Tensor | None = None) -> Tensor:
-        """The best tags: [M, B, T].
+        """The best tags that the scheme allows, -1 in the padding: [M, B, T].
 
         With one task and several ``domains`` the encoder runs once and every domain's decoder
         reads what it says: the result has a row a domain, [D, B, T].

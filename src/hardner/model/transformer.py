@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from hardner.errors import HardnerError
 from hardner.model.layers import (
     Mode,
     Params,
@@ -28,6 +29,10 @@ class Transformer:
     layers: int = 6
     heads: int = 6
     inner: int = 1536
+
+    def __post_init__(self) -> None:
+        if self.size % (2 * self.heads):
+            raise HardnerError(f"{self.heads} heads of even size do not fit into {self.size}")
 
     def init(self, rng: torch.Generator) -> Params:
         """Weights by the usual small normals; what writes to the residual starts smaller."""
@@ -60,8 +65,8 @@ class Transformer:
         if not full:
             there = (pieces > 0).flatten(0, 1)[:, None, None]  # [M*W, 1, 1, P]
             there[..., 0] = True  # an empty row attends to something, so that it stays finite
-        turn = rotation(pieces.shape[-1], self.size // self.heads, pieces.device)
         x = dropout(embed(pieces, params["pieces"]), mode)
+        turn = rotation(pieces.shape[-1], self.size // self.heads, x)
         for i in range(self.layers):
             x = self._layer(scoped(params, f"layer{i}"), x, there, turn, mode)
         return layer_norm(x, params["norm.weight"], params["norm.bias"])
@@ -97,10 +102,11 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, mode: Mode) -> 
     return torch.matmul(scores.softmax(-1), v)
 
 
-def rotation(width: int, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of rotary positions: two of [P, d / 2]."""
-    rates = 10_000.0 ** -(torch.arange(0, size, 2, device=device) / size)
-    angles = torch.arange(width, device=device).unsqueeze(1) * rates
+def rotation(width: int, size: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of rotary positions, as precise as the vectors: two of [P, d / 2]."""
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    rates = 10_000.0 ** -(torch.arange(0, size, 2, device=like.device, dtype=dtype) / size)
+    angles = torch.arange(width, device=like.device).unsqueeze(1) * rates
     return angles.cos(), angles.sin()
 
 

@@ -1,0 +1,37 @@
+# On a fresh machine: `make demo` and `make test`. Every target sets up .venv by itself, with pip.
+# PYTHON=python3.12 takes another interpreter, CORPORA=folder other corpora for the benchmarks.
+
+PYTHON ?= python3
+CORPORA ?= ../shared/corpora
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: setup demo test lint bench
+.DEFAULT_GOAL := setup
+
+setup: $(READY)
+	@:
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hardner needs Python 3.11 or newer: make PYTHON=...")'
+	@echo "Setting up .venv (the first time takes some minutes) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+
+lint: $(READY)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+test: lint
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet --numprocesses 2 -rs
+
+bench: $(READY)
+	$(BIN)/python benchmarks/crf.py
+	$(BIN)/python benchmarks/metatrain.py
+	$(BIN)/python benchmarks/reading.py $(CORPORA)
+	$(BIN)/python benchmarks/splitting.py $(CORPORA)

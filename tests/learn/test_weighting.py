@@ -1,0 +1,39 @@
+"""HGDA's weights, Eq. 2."""
+
+import torch
+
+from hardner.learn.methods import scaled
+from hardner.learn.terms import Term, domain, tag
+from hardner.learn.weighting import hardness, weigh
+
+
+def test_weights_reproduce_eq_2_on_hand_numbers():
+    lab, cls = torch.tensor([3.0, 1.0, 0.0]), torch.tensor([1.0, 1.0, 2.0])
+    weights = weigh("hardness", (tag(), domain(0.5)), [lab, cls])
+    # L = L_lab + 0.5 L_cls = (3.5, 1.5, 1.0), sum 6.
+    torch.testing.assert_close(weights["encoder"], torch.tensor([3.5, 1.5, 1.0]) / 6)
+    torch.testing.assert_close(weights["decoder"], torch.tensor([0.75, 0.25, 0.0]))
+    torch.testing.assert_close(weights["critic"], torch.tensor([0.25, 0.25, 0.5]))
+
+
+def test_weights_sum_to_one_and_are_even_where_losses_are():
+    torch.manual_seed(0)
+    for _ in range(50):
+        weights = weigh("hardness", (tag(), domain(-0.3)), [torch.rand(8), torch.rand(8)])
+        for weight in weights.values():
+            assert weight.min() >= 0
+            torch.testing.assert_close(weight.sum(), torch.tensor(1.0))
+    torch.testing.assert_close(hardness(torch.full((4,), 2.5)), torch.full((4,), 0.25))
+    torch.testing.assert_close(hardness(torch.zeros(4)), torch.full((4,), 0.25))
+    even = weigh("uniform", (Term("tag", {"decoder": 1.0}),), [torch.rand(5)])
+    torch.testing.assert_close(even["decoder"], torch.full((5,), 0.2))
+
+
+def test_weights_are_constants():
+    losses = torch.rand(3, requires_grad=True)
+    assert not hardness(losses).requires_grad
+
+
+def test_rates_follow_eq_3():
+    assert scaled(1e-2, 32) == 1e-2
+    assert abs(scaled(1e-2, 8) - 5e-3) < 1e-12
