@@ -13,10 +13,11 @@ setup: $(READY)
 	@:
 
 $(READY): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hardner needs Python 3.11 or newer: make PYTHON=...")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "hardner needs Python 3.11 or newer; name one: make PYTHON=python3.11"; exit 1; }
 	@echo "Setting up .venv (the first time takes some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 demo: $(READY)

@@ -13,10 +13,12 @@ import copy
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from record import record
 from torch import Tensor, nn
 
@@ -30,6 +32,9 @@ from hardner.model.encoders import WordEncoder, vocabulary_of
 from hardner.model.heads import SentenceHead
 from hardner.model.tagger import Tagger
 from hardner.types import Sentence, Span
+
+Call = Callable[[], object]
+Domains = NDArray[np.int64]
 
 DOMAINS = ("Drug", "Gene", "Species")
 WORDS = 5_000
@@ -60,14 +65,23 @@ class Copied(nn.Module):
         self.crf = CRF(3, batch_first=True)
         self.domain = nn.Linear(256, len(DOMAINS))
 
-    def forward(self, x: Tensor, mask: Tensor, tags: Tensor, domain: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, x: Tensor, mask: Tensor, tags: Tensor, domain: Tensor
+    ) -> tuple[Tensor, Tensor]:
         h = self.lstm(x)[0]
         lab = -self.crf(self.out(h), tags, mask=mask, reduction="mean")
         pooled = (h * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
         return lab, nn.functional.cross_entropy(self.domain(pooled), domain)
 
 
-def plain_loop(model: Copied, table: Tensor, optimizer: torch.optim.Optimizer, support: Batch, query: Batch, rate: float) -> None:
+def plain_loop(
+    model: Copied,
+    table: Tensor,
+    optimizer: torch.optim.Optimizer,
+    support: Batch,
+    query: Batch,
+    rate: float,
+) -> None:
     """One HGDA iteration the usual way."""
     names = [n for n, _ in model.named_parameters()]
     losses, grads = [], []
@@ -99,7 +113,7 @@ def network(vocabulary: tuple[str, ...], dimension: int, characters: Characters)
     return Tagger(encoder, tuple(TagSet(d, ("X",)) for d in DOMAINS), heads=heads)
 
 
-def random_rows(domains: np.ndarray, tasks: int, shots: int, seed: int) -> Rows:
+def random_rows(domains: Domains, tasks: int, shots: int, seed: int) -> Rows:
     rng = np.random.default_rng(seed)
     rows = []
     for domain in rng.integers(0, len(DOMAINS), tasks):
@@ -114,47 +128,55 @@ def wait() -> None:
         torch.cuda.synchronize()
 
 
-def timed(call, repeats: int) -> float:
-    """Median milliseconds."""
-    times = []
+def side_by_side(calls: list[Callable[[], object]], repeats: int) -> list[float]:
+    """Median milliseconds of each, called in turn so that all see the same machine."""
+    times: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
-        wait()
-        start = time.perf_counter()
-        call()
-        wait()
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
+        for call, taken in zip(calls, times, strict=True):
+            wait()
+            start = time.perf_counter()
+            call()
+            wait()
+            taken.append(1e3 * (time.perf_counter() - start))
+    return [statistics.median(taken) for taken in times]
 
 
-def ours(tagger: Tagger, store: Store, domains: np.ndarray, tasks: int, shots: int, repeats: int, meta: str = "first") -> float:
+def ours(tagger: Tagger, store: Store, domains: Domains, tasks: int, shots: int, meta: str) -> Call:
     way = method("hgda", Settings(rate=1e-3, meta_gradient=meta))
     training = Training(iterations=10**6, rate=1e-3, dropout=0.0)
     params = {n: p.to(DEVICE) for n, p in tagger.init().items()}
-    steps = loop(tagger, way, training, store, lambda i: random_rows(domains, tasks, shots, i), begin(params, way, training))
-    for _ in range(3):
-        next(steps)
-    return timed(lambda: next(steps), repeats)
+
+    def draw(iteration: int) -> Rows:
+        return random_rows(domains, tasks, shots, iteration)
+
+    steps = loop(tagger, way, training, store, draw, begin(params, way, training))
+    return lambda: next(steps)
 
 
-def case(tasks: int, shots: int, length: int, repeats: int, peer: bool = True, meta: str = "first") -> None:
+def copies(store: Store, domains: Domains, tasks: int, shots: int, length: int) -> Call:
+    rows = random_rows(domains, tasks, shots, 0)
+    widths = {"words": length, "forms": length}
+    both = [torch.from_numpy(r).to(DEVICE) for r in (rows.supports[0], rows.query)]
+    support, query = (store.batch(r, widths) for r in both)
+    table = torch.randn(WORDS + 1, 300, device=DEVICE)
+    model = Copied(300).to(DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-6)
+    return lambda: plain_loop(model, table, optimizer, support, query, 1e-3)
+
+
+def case(tasks: int, shots: int, length: int, peer: bool = True, meta: str = "first") -> None:
     sentences = synthetic(1500, length)
     domains = np.arange(len(sentences)) % len(DOMAINS)
     tagger = network(vocabulary_of(sentences), 300, Characters(filters=0))
     store = tagger.store(sentences, domains.tolist(), DEVICE)
-    mine = ours(tagger, store, domains, tasks, shots, repeats, meta)
-    theirs = None
+    calls = [ours(tagger, store, domains, tasks, shots, meta)]
     if peer:
-        rows = random_rows(domains, tasks, shots, 0)
-        widths = {"words": length, "forms": length}
-        support, query = (store.batch(torch.from_numpy(r).to(DEVICE), widths) for r in (rows.supports[0], rows.query))
-        table = torch.randn(WORDS + 1, 300, device=DEVICE)
-        model = Copied(300).to(DEVICE)
-        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-6)
-        step = lambda: plain_loop(model, table, optimizer, support, query, 1e-3)  # noqa: E731
-        timed(step, 2)
-        theirs = timed(step, max(3, repeats // 3))
-    label = f"HGDA iteration, m={tasks}, K={shots}, {length} tokens" + ("" if meta == "first" else f", {meta}")
-    record("metatrain", label, NAME, mine, theirs, "loop over copies" if peer else "", "ms")
+        calls.append(copies(store, domains, tasks, shots, length))
+    side_by_side(calls, 2)
+    mine, *theirs = side_by_side(calls, 20 if DEVICE == "cuda" else 7)
+    label = f"HGDA iteration, m={tasks}, K={shots}, {length} tokens, {meta} order"
+    peer_name = "loop over copies" if peer else ""
+    record("metatrain", label, NAME, mine, theirs[0] if peer else None, peer_name, "ms")
 
 
 def real(root: Path, iterations: int) -> None:
@@ -164,10 +186,14 @@ def real(root: Path, iterations: int) -> None:
     corpora = [load(n, root) for n in names]
     sentences = [s for c in corpora for s in c.train]
     domains = np.array([DOMAINS.index(c.domain) for c in corpora for _ in c.train])
-    encoder = WordEncoder(vocabulary_of(sentences), 200, characters=Characters(filters=50, recurrent=50))
+    encoder = WordEncoder(
+        vocabulary_of(sentences), 200, characters=Characters(filters=50, recurrent=50)
+    )
     labels = {c.domain: {x.label for s in c.train for x in s.spans} for c in corpora}
     heads = {"domain": SentenceHead("domain", encoder.size, len(DOMAINS), "mean")}
-    tagger = Tagger(encoder, tuple(TagSet(d, tuple(sorted(labels[d]))) for d in DOMAINS), heads=heads)
+    tagger = Tagger(
+        encoder, tuple(TagSet(d, tuple(sorted(labels[d]))) for d in DOMAINS), heads=heads
+    )
     store = tagger.store(sentences, domains.tolist(), DEVICE)
     way = method("hgda", Settings(rate=4e-3))
     training = Training(iterations=iterations, rate=4e-3)
@@ -189,7 +215,15 @@ def real(root: Path, iterations: int) -> None:
     wait()
     seconds = time.perf_counter() - start
     print(f"tag loss {first:.2f} -> {last:.2f}")
-    record("metatrain", f"{iterations} HGDA iterations, BiLSTM preset, m=8, K=5, six corpora", NAME, seconds, None, "", "s")
+    record(
+        "metatrain",
+        f"{iterations} HGDA iterations, BiLSTM preset, m=8, K=5, six corpora",
+        NAME,
+        seconds,
+        None,
+        "",
+        "s",
+    )
 
 
 def main() -> None:
@@ -199,13 +233,12 @@ def main() -> None:
     parser.add_argument("--growth", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(2)
-    repeats = 30 if DEVICE == "cuda" else 5
     for tasks, shots in ((8, 5), (32, 5), (8, 50)):
-        case(tasks, shots, 40, repeats)
+        case(tasks, shots, 40)
     if args.growth:
         for tasks, shots, length in ((2, 5, 40), (64, 5, 40), (8, 20, 40), (8, 5, 20), (8, 5, 80)):
-            case(tasks, shots, length, repeats, peer=False)
-        case(8, 5, 40, repeats, peer=False, meta="exact")
+            case(tasks, shots, length, peer=False)
+        case(8, 5, 40, peer=False, meta="exact")
     if args.real:
         real(args.real, args.iterations)
 

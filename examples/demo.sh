@@ -21,6 +21,9 @@ run 'head -n 8 devices.tsv'
 say 'As BRAT standoff: nothing is lost'
 run 'hardner convert examples/devices-train.jsonl devices/'
 run 'head devices/devices-train-1.*'
+echo
 
-say 'Any other format, in a pipe'
-run 'hardner convert devices.tsv - --to pubtator | head -n 4'
+say 'As BioC, compressed, and back: the same files'
+run 'hardner convert devices/ devices.xml.xz'
+run 'hardner convert devices.xml.xz again/'
+run 'diff -r devices again && echo the same'

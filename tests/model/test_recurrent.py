@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from hardner.model.layers import Mode, Params
-from hardner.model.recurrent import KERNELS, BiRecurrent, flip, reversal
+from hardner.model.layers import Mode, Params, mask_of
+from hardner.model.recurrent import KERNELS, BiRecurrent
 
 CELLS = ("lstm", "gru")
 RNG = torch.Generator().manual_seed(3)
@@ -26,9 +26,7 @@ def test_equals_torch_on_rows_of_different_lengths(cell: str) -> None:
 
     peer = (nn.LSTM if cell == "lstm" else nn.GRU)(5, 4, batch_first=True, bidirectional=True)
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    state = {
-        f"{n}_l0{'_reverse' if d else ''}": params[n][0, d] for n in names for d in range(2)
-    }
+    state = {f"{n}_l0{'_reverse' if d else ''}": params[n][0, d] for n in names for d in range(2)}
     peer.double().load_state_dict(state)
     for row, length in enumerate(lengths[0].tolist()):
         if length:
@@ -37,18 +35,22 @@ def test_equals_torch_on_rows_of_different_lengths(cell: str) -> None:
 
 
 @pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("kind", ["shared", "own", "expanded"])
 @pytest.mark.parametrize("kernel", ["scan", "plain"])
-def test_kernels_agree_in_value_and_gradient(cell: str, shared: bool, kernel: str) -> None:
-    _, params = layer(cell, tasks=1 if shared else 3)
-    x = torch.randn(3, 2, 2, 4, 5, dtype=torch.float64, generator=RNG)
-    weights = torch.randn(3, 2, 2, 4, 4, dtype=torch.float64, generator=RNG)
+def test_kernels_agree_in_value_and_gradient(cell: str, kind: str, kernel: str) -> None:
+    _, params = layer(cell, tasks=3 if kind == "own" else 1)
+    x = torch.randn(3, 2, 4, 5, dtype=torch.float64, generator=RNG)
+    lengths = torch.tensor([[4, 2], [0, 3], [1, 4]])
+    weights = torch.randn(3, 2, 4, 8, dtype=torch.float64, generator=RNG)
+    weights *= mask_of(lengths, 4).unsqueeze(-1)
 
     def run(name: str) -> list[torch.Tensor]:
-        leaves = [x, *params.values()]
-        leaves = [leaf.detach().clone().requires_grad_() for leaf in leaves]
-        out = KERNELS[name](cell, dict(zip(params, leaves[1:], strict=True)), leaves[0])
-        return [out, *torch.autograd.grad((out * weights).sum(), leaves)]
+        given = [p.expand(3, *p.shape[1:]) if kind == "expanded" else p for p in params.values()]
+        leaves = [leaf.detach().requires_grad_() for leaf in (x, *given)]
+        out = KERNELS[name](cell, dict(zip(params, leaves[1:], strict=True)), leaves[0], lengths)
+        value = (out * weights).sum()
+        filled = out * mask_of(lengths, 4).unsqueeze(-1)
+        return [filled, *torch.autograd.grad(value, leaves)]
 
     for ours, expected in zip(run(kernel), run("torch"), strict=True):
         torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-10)
@@ -63,7 +65,9 @@ def test_tasks_side_by_side_equal_one_after_another(cell: str) -> None:
     for task in range(3):
         one = {k: v[task : task + 1] for k, v in params.items()}
         alone = net(one, x[task : task + 1], lengths[task : task + 1], Mode())
-        torch.testing.assert_close(together[task : task + 1], alone, rtol=1e-10, atol=1e-10)
+        there = mask_of(lengths[task : task + 1], 5).unsqueeze(-1)
+        ours = together[task : task + 1] * there
+        torch.testing.assert_close(ours, alone * there, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -78,10 +82,3 @@ def test_gradient_has_a_gradient(cell: str) -> None:
     leaves = [p.clone().requires_grad_() for p in params.values()]
     assert torch.autograd.gradcheck(run, leaves)
     assert torch.autograd.gradgradcheck(run, leaves)
-
-
-def test_reversal_turns_only_the_filled_part() -> None:
-    turn = reversal(torch.tensor([[3, 0, 1]]), 4)
-    assert turn.tolist() == [[[2, 1, 0, 3], [0, 1, 2, 3], [0, 1, 2, 3]]]
-    x = torch.arange(4.0).view(1, 1, 4, 1)
-    assert flip(x, turn[:, :1]).flatten().tolist() == [2, 1, 0, 3]

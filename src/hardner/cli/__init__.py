@@ -13,6 +13,8 @@ import typer
 from hardner import __version__
 from hardner.cli.convert import convert
 from hardner.cli.corpora import corpora
+from hardner.cli.hardness import hardness
+from hardner.cli.train import SETTINGS, train
 from hardner.errors import HardnerError
 
 app = typer.Typer(
@@ -45,6 +47,8 @@ def root(
 
 app.command()(convert)
 app.command()(corpora)
+app.command(context_settings=SETTINGS)(train)
+app.command()(hardness)
 
 
 def main() -> None:

@@ -56,9 +56,9 @@ class Adapted(NamedTuple):
 
 
 def spread(params: Params, parts: frozenset[str], tasks: int) -> Params:
-    """Give each task its own copy of some parts."""
+    """Give each task its own view of some parts, so that each gets its own gradient."""
     return {
-        name: value.expand(tasks, *value.shape[1:]).clone()
+        name: value.expand(tasks, *value.shape[1:])
         if part_of(name) in parts and value.shape[0] < tasks
         else value
         for name, value in params.items()

@@ -151,8 +151,10 @@ def _in_turn(method: Method) -> list[Objective]:
 
 
 def _widths(store: Store, rows: Rows) -> dict[str, int]:
-    """Widths for all batches of an iteration, rounded up so that few shapes ever occur."""
+    """Widths for all batches of an iteration; on a GPU, where each is captured, of few values."""
     wide = store.widths(np.concatenate([r.ravel() for r in (*rows.supports, rows.query)]))
+    if store.device.type == "cpu":
+        return wide
     return {name: bucket(width) for name, width in wide.items()}
 
 

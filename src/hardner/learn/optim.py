@@ -63,7 +63,7 @@ class Optimizer:
             if self.momentum:
                 move = self.momentum * state[f"momentum.{name}"] + move
                 kept[f"momentum.{name}"] = move
-            new[name] = params[name] - rates[name] * move
+            new[name] = descended(params[name], move, rates[name])
         return new, kept
 
     def _adamw(
@@ -86,6 +86,13 @@ class Optimizer:
             shrunk = params[name] * (1 - rates[name] * self.weight_decay)
             new[name] = shrunk - rates[name] * move
         return new, kept
+
+
+def descended(value: Tensor, move: Tensor, rate: Tensor | float) -> Tensor:
+    """value - rate * move; in one pass where the rate is a plain number."""
+    if isinstance(rate, Tensor):
+        return value - rate * move
+    return torch.sub(value, move, alpha=rate)
 
 
 def clip(grads: Mapping[str, Tensor], limit: float, tasks: bool = False) -> Params:

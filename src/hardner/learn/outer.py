@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,6 +17,9 @@ from hardner.learn.terms import Term, learners, measure, merged_gradient, separa
 from hardner.learn.weighting import Weighting, weigh
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
+
+
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -103,12 +106,9 @@ def judge(
                 leaves = _leaves(_part(points[at], learners(terms)), parts)
                 found = measure(losses, points[at] | leaves, terms)
                 slope = merged_gradient(terms, found, leaves)
-            for name, grad in slope.items():
-                share = grad / len(batches)
-                grads[name] = grads[name] + share if name in grads else share
-            for i, term in zip(indices, terms, strict=True):
-                share = found[term.loss].detach() / len(batches)
-                values[i] = values[i] + share if i in values else share
+            _gather(grads, slope, len(batches))
+            losses_of = {i: found[t.loss].detach() for i, t in zip(indices, terms, strict=True)}
+            _gather(values, losses_of, len(batches))
     if objective.meta_gradient == "implicit" and objective.bilevel:
         # The inner problem is the mean of the support losses; one support is the usual case.
         grads = implicit(
@@ -117,6 +117,13 @@ def judge(
     ordered = [values[i] for i in range(len(objective.outer))]
     weights = weigh(objective.weighting, objective.outer, ordered)
     return Verdict(ordered, weights, _combine(grads, weights, query.tasks))
+
+
+def _gather(sums: dict[Key, Tensor], new: Mapping[Key, Tensor], of: int) -> None:
+    """Add one of several to their mean."""
+    for key, value in new.items():
+        share = value if of == 1 else value / of
+        sums[key] = sums[key] + share if key in sums else share
 
 
 def _place(term: Term) -> tuple[str, str]:
@@ -138,9 +145,8 @@ def _combine(grads: Params, weights: Mapping[str, Tensor], tasks: int) -> Params
         if grad.shape[0] == 1:  # already summed over tasks that weigh the same
             combined[name] = grad.detach() / tasks
         else:
-            weight = weights[part_of(name)]
-            shaped = weight.view(-1, *[1] * (grad.dim() - 1)).to(grad.dtype)
-            combined[name] = (shaped * grad.detach()).sum(0, keepdim=True)
+            weight = weights[part_of(name)].to(grad.dtype)
+            combined[name] = torch.tensordot(weight, grad.detach(), dims=1).unsqueeze(0)
     return combined
 
 

@@ -1,19 +1,27 @@
 """Any BERT-like Hugging Face folder on disk as an encoder (extra ``hardner[bert]``)."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hardner.batch import Batch, Features
 from hardner.errors import FileError, HardnerError
 from hardner.model.encoders import Encoded, in_windows, take_words
 from hardner.model.layers import Mode, Params, scoped
-from hardner.model.pieces import Pieces
+from hardner.model.pieces import Pieces, Splitter, overlap_of
 from hardner.types import Sentence
+
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+"""One of these makes a tokenizer; without any, transformers would make one that knows no word."""
 
 
 @dataclass(frozen=True)
@@ -29,44 +37,36 @@ class BertEncoder:
     @classmethod
     def load(cls, folder: str | Path, limit: int = 256) -> "BertEncoder":
         """Read a folder's configuration, tokenizer and safetensors weights; nothing is fetched."""
-        try:
-            from transformers import AutoModel, AutoTokenizer
-        except ImportError:
-            raise HardnerError(
-                "a BERT folder needs transformers: pip install hardner[bert]"
-            ) from None
         folder = Path(folder)
-        if not (folder / "config.json").is_file():
-            raise FileError(
-                folder, "no Hugging Face model folder: there is no config.json in it"
-            )
-        if not any(folder.glob("*.safetensors")):
-            raise FileError(folder, "no *.safetensors weights in it; pickled weights are not read")
+        _check_files(folder)
         local = {"local_files_only": True, "trust_remote_code": False}
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=True, **local)
-            model = AutoModel.from_pretrained(
-                folder, use_safetensors=True, attn_implementation="sdpa", **local
-            )
-        except (OSError, ValueError, KeyError) as error:
-            raise FileError(folder, f"cannot be loaded: {str(error).splitlines()[0]}") from None
-        model.eval().requires_grad_(False)
-        longest = getattr(model.config, "max_position_embeddings", limit)
-        padding = tokenizer.pad_token_id or 0
-
-        def split(word: str) -> Sequence[int]:
-            ids = tokenizer([word], is_split_into_words=True, add_special_tokens=False)
-            return [i + 1 for i in ids["input_ids"]]
-
+        with _quiet() as transformers:
+            try:
+                tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
+                model, loading = transformers.AutoModel.from_pretrained(
+                    folder,
+                    use_safetensors=True,
+                    ignore_mismatched_sizes=True,
+                    output_loading_info=True,
+                    **local,
+                )
+            except Exception as error:  # whatever damaged files make a large library raise
+                said = (str(error) or type(error).__name__).splitlines()[0]
+                raise FileError(folder, f"cannot be loaded: {said}") from None
+        _check_weights(folder, loading)
+        if len(tokenizer) > model.config.vocab_size:
+            held = f"{len(tokenizer)} pieces, the network {model.config.vocab_size}"
+            raise FileError(folder, f"its parts do not belong together: the tokenizer has {held}")
+        limit = min(limit, _positions(model, limit))
         pieces = Pieces(
-            split,
-            first=_id(tokenizer, "cls", "bos") + 1,
-            last=_id(tokenizer, "sep", "eos") + 1,
-            unknown=_id(tokenizer, "unk", "mask") + 1,
-            limit=min(limit, longest),
-            overlap=min(64, min(limit, longest) // 4),
+            Splitter(_by_word(folder, tokenizer), shift=1),
+            first=_id(folder, tokenizer, "cls", "bos") + 1,
+            last=_id(folder, tokenizer, "sep", "eos") + 1,
+            unknown=_id(folder, tokenizer, "unk", "mask") + 1,
+            limit=limit,
+            overlap=overlap_of(limit),
         )
-        return cls(folder, model, pieces, padding)
+        return cls(folder, _bare(model), pieces, tokenizer.pad_token_id or 0)
 
     @property
     def size(self) -> int:
@@ -88,29 +88,108 @@ class BertEncoder:
         """Each word's vector is that of its first piece."""
         windows = in_windows(batch.inputs["pieces"], self.pieces.limit)  # [M, W, P]
         there = windows > 0
-        there[..., 0] = True
+        there[..., 0] = True  # an empty row attends to something, so that it stays finite
         ids = torch.where(windows > 0, windows - 1, self.padding)
         own = scoped(params, "encoder")
         axis = next(iter(own.values())).shape[0]
         if axis == 1:
             ids, there = ids.flatten(0, 1).unsqueeze(0), there.flatten(0, 1).unsqueeze(0)
-        self.model.set_attn_implementation("eager" if mode.twice else "sdpa")
-        outs = [
-            functional_call(
-                self.model,
-                {name: value[task] for name, value in own.items()},
-                kwargs={"input_ids": ids[task], "attention_mask": there[task].long()},
-            ).last_hidden_state
-            for task in range(axis)
-        ]  # each [W, P, H]
+        with _kernel(mode):
+            outs = [
+                functional_call(
+                    self.model,
+                    {name: value[task] for name, value in own.items()},
+                    kwargs={"input_ids": ids[task], "attention_mask": there[task].long()},
+                ).last_hidden_state
+                for task in range(axis)
+            ]  # each [W, P, H]
         vectors = torch.stack(outs).view(*windows.shape, -1)
         return take_words(vectors, batch, mode)
 
 
-def _id(tokenizer: Any, *names: str) -> int:
+def network(config: str) -> Any:
+    """The network that a ``config.json`` describes, its weights yet to be given."""
+    with _quiet() as transformers, torch.random.fork_rng(devices=[]):
+        made = transformers.AutoConfig.for_model(**json.loads(config))
+        return _bare(transformers.AutoModel.from_config(made))
+
+
+def _kernel(mode: Mode) -> AbstractContextManager[None]:
+    """Attention by plain products where its gradient needs a gradient."""
+    return sdpa_kernel(SDPBackend.MATH) if mode.twice else nullcontext()
+
+
+def _bare(model: Any) -> Any:
+    """The network without dropout of its own and without the layer behind the words' vectors."""
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None
+    return model.eval().requires_grad_(False)
+
+
+@contextmanager
+def _quiet() -> Iterator[Any]:
+    """The package transformers, which talks by itself, silent."""
+    try:
+        transformers: Any = import_module("transformers")
+    except ImportError:
+        raise HardnerError("a BERT folder needs transformers: pip install hardner[bert]") from None
+    logging = transformers.utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield transformers
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _check_files(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise FileError(folder, "no Hugging Face model folder: there is no config.json in it")
+    if not any(folder.glob("*.safetensors")):
+        raise FileError(folder, "no *.safetensors weights in it; pickled weights are not read")
+    if not any(any(folder.glob(name)) for name in VOCABULARIES):
+        raise FileError(folder, f"no tokenizer in it: none of {', '.join(VOCABULARIES)}")
+
+
+def _check_weights(folder: Path, loading: dict[str, Any]) -> None:
+    """Weights that the files lack would be random numbers."""
+    lacking = {name for name in loading["missing_keys"] if not name.startswith("pooler.")}
+    lacking |= {key[0] for key in loading["mismatched_keys"]}
+    if lacking:
+        message = f"its weights are not those of its config.json: {min(lacking)}"
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise FileError(folder, f"{message}{more} missing or of another shape")
+
+
+def _positions(model: Any, unlimited: int) -> int:
+    """The longest window the network has positions for; RoBERTa's begin behind its padding."""
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    count = getattr(model.config, "max_position_embeddings", unlimited)
+    return int(count) - (0 if padding is None else padding + 1)
+
+
+def _by_word(folder: Path, tokenizer: Any) -> Tokenizer:
+    """The tokenizer for one word at a time: no padding, no cutting, a space before the word."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise FileError(folder, "its tokenizer has no fast form (tokenizer.json)")
+    described = json.loads(backend.to_str())
+    described |= {"padding": None, "truncation": None}
+    before = described["pre_tokenizer"] or {}
+    for step in (before, *before.get("pretokenizers", ())):
+        if step.get("type") == "ByteLevel":
+            step["add_prefix_space"] = True
+    return Tokenizer.from_str(json.dumps(described))
+
+
+def _id(folder: Path, tokenizer: Any, *names: str) -> int:
     """The first of the special pieces that the tokenizer has."""
     for name in names:
         value = getattr(tokenizer, f"{name}_token_id")
         if value is not None:
             return int(value)
-    raise HardnerError(f"the tokenizer has no {' or '.join(names)} token")
+    raise FileError(folder, f"its tokenizer has no {' or '.join(names)} piece")

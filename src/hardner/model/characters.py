@@ -45,9 +45,8 @@ class Characters:
 
     def __post_init__(self) -> None:
         if self.recurrent % 2:
-            raise HardnerError(
-                f"two directions cannot share {self.recurrent} features of letters: give an even number"
-            )
+            message = f"two directions cannot share {self.recurrent} features of letters"
+            raise HardnerError(f"{message}; give an even number")
 
     @property
     def size(self) -> int:
@@ -86,10 +85,10 @@ class Characters:
         if self.recurrent:
             lengths = there.sum(-1)
             states = self._lstm(scoped(params, "lstm"), vectors, lengths, mode)  # [M, N, L, R]
-            states = states * (lengths > 0)[..., None, None]  # a word without letters says nothing
             half = self.recurrent // 2
             last = (lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, half)
-            outs += [states[..., :half].gather(2, last).squeeze(2), states[:, :, 0, half:]]
+            ends = states[..., :half].gather(2, last).squeeze(2), states[:, :, 0, half:]
+            outs.append(torch.cat(ends, dim=-1) * (lengths > 0).unsqueeze(-1))
         return torch.cat(outs, dim=-1)
 
     def _convolve(self, params: Params, vectors: Tensor, there: Tensor) -> Tensor:

@@ -178,8 +178,9 @@ def take_words(vectors: Tensor, batch: Batch, mode: Mode) -> Encoded:
 
 
 def vocabulary_of(sentences: Collection[Sentence]) -> tuple[str, ...]:
-    """All words of the sentences, in a fixed order."""
-    return tuple(sorted({word for sentence in sentences for word in sentence.tokens}))
+    """All words of the sentences that fit on a line of a file, in a fixed order."""
+    words = {word for sentence in sentences for word in sentence.tokens}
+    return tuple(sorted(word for word in words if "\n" not in word))
 
 
 def start_letters(params: Params, vectors: Tensor) -> Params:

@@ -4,9 +4,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from hardner.batch import Features, Ints
+from hardner.errors import HardnerError
 from hardner.types import Sentence
+
+
+@dataclass(frozen=True)
+class Splitter:
+    """A tokenizer's pieces of a word."""
+
+    tokenizer: Tokenizer
+    shift: int = 0
+    """Added to its pieces, for one that does not keep 0 for padding."""
+
+    def __call__(self, word: str) -> list[int]:
+        known = word.encode("utf-8", "replace").decode()  # half a character pair is no text
+        found = self.tokenizer.encode([known], is_pretokenized=True, add_special_tokens=False)
+        return [piece + self.shift for piece in found.ids]
 
 
 @dataclass(frozen=True)
@@ -29,13 +45,25 @@ class Pieces:
     limit: int = 256
     """Pieces of a window, both ends included."""
     overlap: int = 64
+    """Of two windows, and the most pieces of a word that are read."""
     _cache: dict[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.overlap < self.limit - 2:
+            raise HardnerError(f"windows of {self.limit} pieces cannot overlap by {self.overlap}")
+
+    @classmethod
+    def by(cls, tokenizer: Tokenizer, limit: int = 256) -> "Pieces":
+        """By a tokenizer like the project's own: 0 is padding, special pieces have BERT's names."""
+        first, last, unknown = (_piece(tokenizer, name) for name in ("[CLS]", "[SEP]", "[UNK]"))
+        return cls(Splitter(tokenizer), first, last, unknown, limit, overlap_of(limit))
 
     def of(self, word: str) -> tuple[int, ...]:
         """The pieces of a word: never none, and no more than lie in one window wherever cut."""
         known = self._cache.get(word)
         if known is None:
-            known = tuple(self.split(word))[: self.overlap] or (self.unknown,)
+            found = tuple(piece for piece in self.split(word) if piece)
+            known = found[: self.overlap] or (self.unknown,)
             self._cache[word] = known
         return known
 
@@ -63,3 +91,15 @@ class Pieces:
         best = edge.argmax(0)
         heads = best * self.limit + 1 + begins[:-1] - np.array(starts)[best]
         return np.array([p for window in windows for p in window], np.int64), heads
+
+
+def _piece(tokenizer: Tokenizer, name: str) -> int:
+    found = tokenizer.token_to_id(name)
+    if found is None:
+        raise HardnerError(f"the tokenizer has no piece {name}")
+    return found
+
+
+def overlap_of(limit: int) -> int:
+    """How far windows should overlap: a quarter, and no more than 64 pieces."""
+    return min(64, limit // 4)

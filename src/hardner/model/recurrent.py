@@ -1,8 +1,8 @@
 """LSTM and GRU in both directions, in three kernels that compute the same.
 
-* ``torch``: torch's fused layer, one task after another: the fastest for one model on a CPU;
+* ``torch``: torch's fused layer, one task after another: the fastest on a CPU;
 * ``scan``: all tasks and both directions as one batched product a step, with a gradient whose
-  weight part is a single product over all steps: the fastest otherwise, and capturable on a GPU;
+  weight part is a single product over all steps: the fastest on a GPU, and capturable there;
 * ``plain``: the same steps left to autograd, so that the gradient has a gradient.
 """
 
@@ -13,10 +13,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from hardner.model.layers import Mode, Params, uniform
+from hardner.model.layers import Mode, Params, mask_of, uniform
 from hardner.model.scan import scan_gru, scan_lstm
 
 Cell = Literal["lstm", "gru"]
+WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+SHUT = -1e4
+"""What shuts a gate, whatever else is added."""
 _GATES: dict[str, int] = {"lstm": 4, "gru": 3}
 
 
@@ -41,82 +44,81 @@ class BiRecurrent:
 
     def __call__(self, params: Params, x: Tensor, lengths: Tensor, mode: Mode) -> Tensor:
         """The states of both directions: x [M, B, T, I], lengths [M, B] -> [M, B, T, 2H]."""
-        turn = reversal(lengths, x.shape[2])  # [M, B, T]
-        both = torch.stack((x, flip(x, turn)), dim=1)  # [M, 2, B, T, I]
-        states = KERNELS[choose_kernel(params, x, mode)](self.cell, params, both)  # [M, 2, B, T, H]
-        return torch.cat((states[:, 0], flip(states[:, 1], turn)), dim=-1)
+        return KERNELS[choose_kernel(params, x, mode)](self.cell, params, x, lengths)
 
 
 def choose_kernel(params: Params, x: Tensor, mode: Mode) -> str:
     """The fastest kernel that can give what is asked, on the device at hand."""
     if mode.twice:
         return "plain"
-    shared = params["weight_hh"].shape[0] == 1
-    return "torch" if shared and x.device.type == "cpu" else "scan"
+    return "torch" if x.device.type == "cpu" else "scan"
 
 
-def reversal(lengths: Tensor, width: int) -> Tensor:
-    """Positions that turn the filled part of each row round and leave the padding: [..., T]."""
-    position = torch.arange(width, device=lengths.device)
-    turned = lengths.unsqueeze(-1) - 1 - position
-    return torch.where(turned >= 0, turned, position)
-
-
-def flip(x: Tensor, turn: Tensor) -> Tensor:
-    """Reorder the time axis: x [M, B, T, D], turn [M, B, T]."""
-    return x.gather(2, turn.unsqueeze(-1).expand_as(x))
-
-
-def _torch(cell: Cell, params: Params, x: Tensor) -> Tensor:
+def _torch(cell: Cell, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
     run: Callable[..., Any] = torch.lstm if cell == "lstm" else torch.gru
-    tasks, _, rows = x.shape[:3]
-    weights = [params[name] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-    shared = weights[0].shape[0] == 1
-    if shared:
-        x = x.transpose(0, 1).reshape(1, 2, tasks * rows, *x.shape[3:])
+    size = params["weight_hh"].shape[-1]
+    padding = ~mask_of(lengths, x.shape[2]).unsqueeze(-1)
+    x = torch.cat((x, padding.to(x.dtype)), dim=-1)  # [M, B, T, I + 1]
+    shut = _shut(cell, size, x)[:, None].expand(*params["weight_ih"].shape[:-1], 1)
+    weights = [torch.cat((params["weight_ih"], shut), dim=-1), *(params[n] for n in WEIGHTS[1:])]
+    shape = x.shape[:-1]
+    if weights[0].shape[0] == 1:
+        x = x.flatten(0, 1).unsqueeze(0)
+    zero = x.new_zeros(2, x.shape[1], size)
+    state = (zero, zero) if cell == "lstm" else zero
     # Taking all slices at once: the gradient of a single one would be as large as the whole.
     slices = [w.flatten(0, 1).unbind(0) for w in weights]
-    zero = x.new_zeros(1, x.shape[2], weights[1].shape[-1])
-    state = (zero, zero) if cell == "lstm" else zero
-    outs = [
-        run(inputs, state, list(flat), True, 1, 0.0, True, False, True)[0]
-        for inputs, *flat in zip(x.flatten(0, 1).unbind(0), *slices, strict=True)
-    ]
-    out = torch.stack(outs).view(x.shape[0], 2, *outs[0].shape)  # [M|1, 2, N, T, H]
-    if shared:
-        out = out.view(2, tasks, rows, *out.shape[3:]).transpose(0, 1)
-    return out
+    outs = []
+    for task, inputs in enumerate(x.unbind(0)):
+        flat = [w[2 * task + direction] for direction in range(2) for w in slices]
+        outs.append(run(inputs, state, flat, True, 1, 0.0, True, True, True)[0])
+    return torch.stack(outs).view(*shape, -1)  # [M, B, T, 2H]
 
 
-def _steps(cell: Cell, params: Params, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Inputs of all gates, step first, and the recurrent weights: task and direction as one axis.
+def _shut(cell: Cell, size: int, like: Tensor) -> Tensor:
+    """What, added to the gates, lets a state of zero stay zero: [R].
 
-    Returns ``gates [T, G, B, R]``, ``weight [G, H, R]``, ``bias [G, 1, R]`` for ``G = 2M``; the
-    bias is the recurrent one where it must stay apart (GRU), else it is zero and already added.
+    LSTM: the input gate lets nothing in. GRU: the update gate keeps what was. With the gates shut
+    at the padding, the second direction arrives at a row's last word as if it began there.
     """
-    tasks, _, rows, width, inputs = x.shape
-    axis = params["weight_hh"].shape[0]
-    weight_ih, weight_hh, bias_ih, bias_hh = (
-        params[n].expand(tasks, *params[n].shape[1:]).flatten(0, 1)
-        if axis < tasks
-        else params[n].flatten(0, 1)
-        for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    )  # [G, R, I], [G, R, H], [G, R], [G, R]
-    bias = bias_ih + bias_hh if cell == "lstm" else bias_ih
-    flat = x.permute(0, 1, 3, 2, 4).reshape(2 * tasks, width * rows, inputs)  # [G, T*B, I]
-    gates = torch.baddbmm(bias.unsqueeze(1), flat, weight_ih.transpose(1, 2))
-    gates = gates.view(2 * tasks, width, rows, -1).transpose(0, 1)  # [T, G, B, R]
-    return gates, weight_hh.transpose(1, 2), bias_hh.unsqueeze(1)
+    shut = like.new_zeros(_GATES[cell] * size)
+    if cell == "lstm":
+        shut[:size] = SHUT
+    else:
+        shut[size : 2 * size] = -SHUT
+    return shut
 
 
-def _unstep(states: Tensor, tasks: int) -> Tensor:
-    """[T, G, B, H] -> [M, 2, B, T, H]."""
-    steps, _, rows, size = states.shape
-    return states.view(steps, tasks, 2, rows, size).permute(1, 2, 3, 0, 4)
+def _gates(cell: Cell, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
+    """What the inputs give to all gates, step first: [T, M, 2, B, R].
+
+    The second direction is read from the end of the row, where the padding shuts its gates.
+    """
+    tasks, rows, width, inputs = x.shape
+    bias = params["bias_ih"] + (params["bias_hh"] if cell == "lstm" else 0)  # [M|1, 2, R]
+    weight = params["weight_ih"].expand(tasks, *params["weight_ih"].shape[1:])
+    flat = x.transpose(1, 2).reshape(tasks, width * rows, inputs)  # [M, T*B, I]
+    bias = bias.flatten(1).unsqueeze(1).expand(tasks, -1, -1)
+    out = torch.baddbmm(bias, flat, weight.flatten(1, 2).transpose(1, 2))  # [M, T*B, 2R]
+    there, back = out.view(tasks, width, rows, 2, -1).unbind(3)  # [M, T, B, R] each
+    padding = ~mask_of(lengths, width).transpose(1, 2).unsqueeze(-1)  # [M, T, B, 1]
+    back = (back + padding * _shut(cell, params["weight_hh"].shape[-1], x)).flip(1)
+    return torch.stack((there.transpose(0, 1), back.transpose(0, 1)), dim=2)
 
 
-def _plain(cell: Cell, params: Params, x: Tensor) -> Tensor:
-    gates, weight, bias = _steps(cell, params, x)
+def _forwards(states: Tensor) -> Tensor:
+    """The states of both directions side by side: [T, M, 2, B, H] -> [M, B, T, 2H]."""
+    there, back = states[:, :, 0], states[:, :, 1].flip(0)
+    return torch.cat((there, back), dim=-1).permute(1, 2, 0, 3)
+
+
+def _plain(cell: Cell, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
+    gates = _gates(cell, params, x, lengths).flatten(1, 2)  # [T, G, B, R] for G = 2M
+    weight, bias = (
+        params[n].expand(x.shape[0], *params[n].shape[1:]).flatten(0, 1)
+        for n in ("weight_hh", "bias_hh")
+    )
+    weight, bias = weight.transpose(1, 2), bias.unsqueeze(1)  # [G, H, R], [G, 1, R]
     hidden = gates.new_zeros(*gates.shape[1:3], weight.shape[1])  # [G, B, H]
     memory, states = hidden, []
     for step in gates.unbind(0):
@@ -125,7 +127,7 @@ def _plain(cell: Cell, params: Params, x: Tensor) -> Tensor:
         else:
             hidden = _gru_cell(step, torch.baddbmm(bias, hidden, weight), hidden)
         states.append(hidden)
-    return _unstep(torch.stack(states), x.shape[0])
+    return _forwards(torch.stack(states).unflatten(1, (x.shape[0], 2)))
 
 
 def _lstm_cell(gates: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -141,13 +143,14 @@ def _gru_cell(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
     return n + (zi + zh).sigmoid() * (hidden - n)
 
 
-def _scan(cell: Cell, params: Params, x: Tensor) -> Tensor:
-    gates, weight, bias = _steps(cell, params, x)
-    states = scan_lstm(gates, weight) if cell == "lstm" else scan_gru(gates, weight, bias)
-    return _unstep(states, x.shape[0])
+def _scan(cell: Cell, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
+    gates = _gates(cell, params, x, lengths)
+    if cell == "lstm":
+        return _forwards(scan_lstm(gates, params["weight_hh"]))
+    return _forwards(scan_gru(gates, params["weight_hh"], params["bias_hh"]))
 
 
-KERNELS: dict[str, Callable[[Cell, Params, Tensor], Tensor]] = {
+KERNELS: dict[str, Callable[[Cell, Params, Tensor, Tensor], Tensor]] = {
     "torch": _torch,
     "scan": _scan,
     "plain": _plain,

@@ -4,6 +4,7 @@ A step is one batched product and one fused cell. The gradient walks back in the
 leaves the weights' gradient to a single product over all steps. Once differentiable.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,67 +16,124 @@ aten = torch.ops.aten
 
 
 def scan_lstm(gates: Tensor, weight: Tensor) -> Tensor:
-    """gates [T, G, B, 4H] (of the inputs), weight [G, H, 4H] -> hidden states [T, G, B, H]."""
-    states: Tensor = _Lstm.apply(gates, weight)  # type: ignore[no-untyped-call]
-    return states
+    """gates [T, M, 2, B, 4H] (of the inputs), weight [M|1, 2, 4H, H] -> states [T, M, 2, B, H]."""
+    layout = Layout.of(gates, weight)
+    states: Tensor = _Lstm.apply(layout.fold(gates), weight, layout)  # type: ignore[no-untyped-call]
+    return layout.unfold(states)
 
 
 def scan_gru(gates: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """gates [T, G, B, 3H], weight [G, H, 3H], bias [G, 1, 3H] -> hidden states [T, G, B, H]."""
-    states: Tensor = _Gru.apply(gates, weight, bias)  # type: ignore[no-untyped-call]
-    return states
+    """As `scan_lstm` with 3H for 4H, and the recurrent bias [M|1, 2, 3H]."""
+    layout = Layout.of(gates, weight)
+    states: Tensor = _Gru.apply(layout.fold(gates), weight, bias, layout)  # type: ignore[no-untyped-call]
+    return layout.unfold(states)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How tasks and directions are laid into groups of rows that share a weight.
+
+    Where all tasks have the same weight (there is one, or an expanded view of one), the tasks'
+    rows stand together in two groups, one a direction; their gradients are still each task's own.
+    """
+
+    tasks: int
+    rows: int
+    shared: bool
+    axis: int
+    """The tasks of the weight: 1 if a single gradient is wanted."""
+
+    @classmethod
+    def of(cls, gates: Tensor, weight: Tensor) -> "Layout":
+        tasks, rows = gates.shape[1], gates.shape[3]
+        axis = weight.shape[0]
+        return cls(tasks, rows, axis < tasks or (axis > 1 and weight.stride(0) == 0), axis)
+
+    def fold(self, x: Tensor) -> Tensor:
+        """[T, M, 2, B, R] -> [T, 2, M*B, R] if shared, else [T, 2M, B, R]."""
+        return x.transpose(1, 2).flatten(2, 3) if self.shared else x.flatten(1, 2)
+
+    def unfold(self, x: Tensor) -> Tensor:
+        """The inverse of `fold`."""
+        if self.shared:
+            return x.unflatten(2, (self.tasks, self.rows)).transpose(1, 2)
+        return x.unflatten(1, (self.tasks, 2))
+
+    def weights(self, weight: Tensor) -> Tensor:
+        """[M|1, 2, R, H] -> [G, R, H]."""
+        return weight[0] if self.shared else weight.flatten(0, 1)
+
+    def weight_gradient(self, hiddens: Tensor, grads: Tensor) -> Tensor:
+        """Sum over steps and rows: [T, G, N, H], [T, G, N, R] -> [M|1, 2, R, H]."""
+        if self.shared and self.axis > 1:
+            hiddens, grads = (self.unfold(x).flatten(1, 2) for x in (hiddens, grads))
+        groups = hiddens.shape[1]
+        h, g = (x.transpose(0, 1).reshape(groups, -1, x.shape[-1]) for x in (hiddens, grads))
+        return torch.bmm(g.transpose(1, 2), h).unflatten(0, (-1, 2))
+
+    def bias_gradient(self, grads: Tensor) -> Tensor:
+        """Sum over steps and rows: [T, G, N, R] -> [M|1, 2, R]."""
+        if self.shared and self.axis > 1:
+            grads = self.unfold(grads).flatten(1, 2)
+        return grads.sum((0, 2)).unflatten(0, (-1, 2))
 
 
 class _Lstm(Function):
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, weight: Tensor) -> Tensor:
-        hidden = gates.new_zeros(*gates.shape[1:3], weight.shape[1])  # [G, B, H]
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, layout: Layout) -> Tensor:
+        ways = layout.weights(weight).transpose(1, 2)  # [G, H, 4H]
+        hidden = gates.new_zeros(*gates.shape[1:3], ways.shape[1])  # [G, N, H]
         memory = hidden
         hiddens, memories, kept = [hidden], [memory], []
         for step in gates.unbind(0):
-            hidden, memory, gate = _lstm_forward(step, torch.bmm(hidden, weight), memory)
+            hidden, memory, gate = _lstm_forward(step, torch.bmm(hidden, ways), memory)
             hiddens.append(hidden)
             memories.append(memory)
             kept.append(gate)
-        stacked = torch.stack(hiddens)  # [T + 1, G, B, H]
+        stacked = torch.stack(hiddens)  # [T + 1, G, N, H]
+        ctx.layout = layout
         ctx.save_for_backward(stacked, weight, *memories, *kept)
         return stacked[1:]
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         hiddens, weight, *saved = ctx.saved_tensors
         steps = grad.shape[0]
         memories, kept = saved[: steps + 1], saved[steps + 1 :]
-        back = weight.transpose(1, 2).contiguous()
+        back = ctx.layout.weights(weight)  # [G, 4H, H]
         dh, dc = torch.zeros_like(hiddens[0]), torch.zeros_like(hiddens[0])
         grads: list[Tensor] = []
         for t in range(steps - 1, -1, -1):
             dgates, dc = _lstm_backward(grad[t] + dh, dc, memories[t], memories[t + 1], kept[t])
             grads.append(dgates)
             dh = torch.bmm(dgates, back)
-        dgates = torch.stack(grads[::-1])  # [T, G, B, 4H]
-        return dgates, _weight_gradient(hiddens[:-1], dgates)
+        dgates = torch.stack(grads[::-1])  # [T, G, N, 4H]
+        return dgates, ctx.layout.weight_gradient(hiddens[:-1], dgates), None
 
 
 class _Gru(Function):
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        hidden = gates.new_zeros(*gates.shape[1:3], weight.shape[1])  # [G, B, H]
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, bias: Tensor, layout: Layout) -> Tensor:
+        ways = layout.weights(weight).transpose(1, 2)  # [G, H, 3H]
+        own = (bias[0] if layout.shared else bias.flatten(0, 1)).unsqueeze(1)  # [G, 1, 3H]
+        hidden = gates.new_zeros(*gates.shape[1:3], ways.shape[1])  # [G, N, H]
         hiddens, kept = [hidden], []
         for step in gates.unbind(0):
-            hidden, gate = _gru_forward(step, torch.baddbmm(bias, hidden, weight), hidden)
+            hidden, gate = _gru_forward(step, torch.baddbmm(own, hidden, ways), hidden)
             hiddens.append(hidden)
             kept.append(gate)
-        stacked = torch.stack(hiddens)  # [T + 1, G, B, H]
+        stacked = torch.stack(hiddens)  # [T + 1, G, N, H]
+        ctx.layout = layout
         ctx.save_for_backward(stacked, weight, *kept)
         return stacked[1:]
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         hiddens, weight, *kept = ctx.saved_tensors
-        back = weight.transpose(1, 2).contiguous()
+        layout: Layout = ctx.layout
+        back = layout.weights(weight)  # [G, 3H, H]
         dh = torch.zeros_like(hiddens[0])
         outer: list[Tensor] = []  # gradients of the input side
         inner: list[Tensor] = []  # gradients of the recurrent side
@@ -84,16 +142,9 @@ class _Gru(Function):
             outer.append(dinput)
             inner.append(drecurrent)
             dh = torch.baddbmm(dh, drecurrent, back)
-        dgates, recurrent = torch.stack(outer[::-1]), torch.stack(inner[::-1])  # [T, G, B, 3H]
-        dbias = recurrent.sum((0, 2)).unsqueeze(1)  # [G, 1, 3H]
-        return dgates, _weight_gradient(hiddens[:-1], recurrent), dbias
-
-
-def _weight_gradient(hiddens: Tensor, grads: Tensor) -> Tensor:
-    """Sum over steps and rows: hiddens [T, G, B, H], grads [T, G, B, R] -> [G, H, R]."""
-    groups = hiddens.shape[1]
-    h = hiddens.transpose(0, 1).reshape(groups, -1, hiddens.shape[-1])  # [G, T*B, H]
-    return torch.bmm(h.transpose(1, 2), grads.transpose(0, 1).reshape(groups, h.shape[1], -1))
+        dgates, recurrent = torch.stack(outer[::-1]), torch.stack(inner[::-1])  # [T, G, N, 3H]
+        dweight = layout.weight_gradient(hiddens[:-1], recurrent)
+        return dgates, dweight, layout.bias_gradient(recurrent), None
 
 
 def _flat(*tensors: Tensor) -> list[Tensor]:

@@ -1,0 +1,103 @@
+"""``hardner hardness``: the hardest and easiest tasks of a run, as in the papers' tables."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from hardner.learn.hardness import Hard
+
+_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def _numbers(text: str | None) -> str | None:
+    if text is not None and not all(part.strip().isdecimal() for part in text.split(",")):
+        raise typer.BadParameter(f"{text!r} is not a list such as 0,100,5000.")
+    return text
+
+
+def hardness(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    iterations: Annotated[
+        str | None,
+        typer.Option(
+            callback=_numbers, help="Which, by number; by default the first, middle and last."
+        ),
+    ] = None,
+    count: Annotated[
+        int, typer.Option("-n", min=1, help="Show so many of the hardest and of the easiest.")
+    ] = 3,
+    sentences: Annotated[int, typer.Option(min=1, help="Show so many of a task.")] = 4,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw each domain's weight over the run (.svg, .png).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Show the hardest and easiest tasks of a run with their sentences, entities in brackets.
+
+    A task's weight is its share of the loss of its iteration's tasks (HGDA, Eq. 2). Runs that
+    weighed all tasks alike are shown as if they had not.
+
+    Examples:
+
+    - `hardner hardness runs/hgda-disease`
+    - `hardner hardness runs/hgda-disease --iterations 1,450 -n 2 --plot hardness.svg`
+    - `hardner hardness runs/hgda-disease --json`
+    """
+    from hardner.learn import hardness as learnt
+
+    found = learnt.Hardness.of(run)
+    last = len(found.weights) - 1
+    chosen = [int(part) for part in iterations.split(",")] if iterations else [0, last // 2, last]
+    ranks = learnt.ranked(run, found, list(dict.fromkeys(chosen)))
+    curves = found.curves()
+    if plot:
+        learnt.plot(curves, len(found.weights[0]), plot)
+    if as_json:
+        told = {
+            "used": found.used,
+            "tasks": [_record(task) for tasks in ranks.values() for task in tasks],
+            "domains": {
+                c.domain: {"iterations": c.iterations, "weights": c.weights} for c in curves
+            },
+        }
+        typer.echo(json.dumps(told, indent=1, ensure_ascii=False))
+    else:
+        Console(highlight=False).print(_table(ranks, count, sentences))
+        if not found.used:
+            _stderr.print("this run weighed all tasks alike; hardness is from its losses")
+    if plot:
+        _stderr.print(f"{plot}: the weight of each domain over {last + 1:,} iterations")
+
+
+def _record(task: "Hard") -> dict[str, object]:
+    from hardner.learn.hardness import bracketed
+
+    return {
+        "iteration": task.iteration,
+        "domain": task.domain,
+        "weight": task.weight,
+        "sentences": [bracketed(sentence) for sentence in task.sentences],
+    }
+
+
+def _table(ranks: "dict[int, list[Hard]]", count: int, sentences: int) -> Table:
+    from hardner.learn.hardness import bracketed
+
+    table = Table("iteration", "weight", "domain", "sentences", box=None, pad_edge=False)
+    for iteration, tasks in ranks.items():
+        ends = tasks if len(tasks) <= 2 * count else [*tasks[:count], *tasks[-count:]]
+        for place, task in enumerate(ends):
+            if place == count < len(ends) < len(tasks):
+                table.add_row("", "…", "", "")
+            shown = [bracketed(sentence) for sentence in task.sentences[:sentences]]
+            more = len(task.sentences) - len(shown)
+            text = Text("\n".join([*shown, *([f"and {more} more"] if more else [])]))
+            name = f"{iteration:,}" if not place else ""
+            table.add_row(name, f"{task.weight:.3f}", Text(task.domain), text)
+    return table

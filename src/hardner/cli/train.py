@@ -1,0 +1,155 @@
+"""``hardner train``: an experiment to its end, in as many sittings as it takes."""
+
+import shlex
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import isnan
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hardner.errors import HardnerError
+
+_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+
+SETTINGS = {"ignore_unknown_options": True}
+"""What the command line needs to pass dotted keys on to `train`."""
+
+
+def train(
+    context: typer.Context,
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="EXPERIMENT.toml",
+            help="The experiment; any of its keys can be set as in --inner.steps 3.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; by default runs/ and the file's name.")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print all keys with their values, and exit.")
+    ] = False,
+) -> None:
+    """Train a tagger as an experiment file says.
+
+    The run's folder gets the best model on the source devel data, a log and a state. The same
+    command goes on from the state, whatever ended the last one; Ctrl-C saves one at once.
+
+    Examples:
+
+    - `hardner train experiments/hgda-disease.toml`
+    - `hardner train experiments/hgda-disease.toml --train.shots 20 --out runs/hgda-disease-20`
+    - `hardner train experiments/maml-gene.toml --inner.meta_gradient=exact --inner.steps 3`
+    - `hardner train experiments/hgda-disease.toml --show`
+    """
+    from hardner.learn.experiment import read
+    from hardner.learn.run import MODEL, run
+    from hardner.learn.tables import toml
+
+    path, overrides = _parsed(context, arguments)
+    experiment = read(path, overrides)
+    if show:
+        typer.echo(toml(experiment.table()), nl=False)
+        return
+    folder = out or Path("runs", path.stem)
+    iterations = experiment.train.iterations
+    with _interruptible() as stop, _listening(iterations) as heard:
+        standing = run(experiment, folder, heard, stop)
+    done = f"{standing.iteration:,} of {iterations:,} iterations"
+    if not standing.finished:
+        again = shlex.join(["hardner", *sys.argv[1:]])
+        _stderr.print(f"stopped after {done}; to go on: {again}", markup=False)
+        raise typer.Exit(130)
+    best = f", devel loss {standing.best:.4f} after {standing.best_at:,}" if standing.best else ""
+    _stderr.print(
+        f"{folder / MODEL}: {done}{best}; next: hardner hardness {shlex.quote(str(folder))}",
+        markup=False,
+    )
+
+
+def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[Path, dict[str, object]]:
+    """The file, and what the dotted options say."""
+    from hardner.learn.experiment import parse
+    from hardner.learn.tables import merged
+
+    files: list[str] = []
+    overrides: dict[str, object] = {}
+    words = iter(arguments)
+    for word in words:
+        if not word.startswith("-"):
+            files.append(word)
+            continue
+        key, given, value = word.lstrip("-").partition("=")
+        try:
+            overrides = merged(overrides, parse(key, value if given else next(words, "")))
+        except HardnerError as error:
+            context.fail(str(error))
+    if len(files) != 1:
+        context.fail(f"Expected one experiment file, got {', '.join(files) or 'none'}.")
+    return Path(files[0]), overrides
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Whether the user has asked to stop; asked twice, stop where we are."""
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _listening(iterations: int) -> Iterator[Callable[..., None]]:
+    """What to tell of a run: a bar on a terminal, else a line a scoring."""
+    from hardner.learn.run import Heard
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=_stderr,
+        transient=True,
+        disable=not _stderr.is_terminal,
+    )
+    task = bar.add_task("reading", total=iterations)
+    begun = False
+
+    def heard(told: Heard) -> None:
+        nonlocal begun
+        now = told.standing
+        if not begun:
+            bar.reset(task, completed=now.iteration)
+        begun = True
+        loss = "" if isnan(told.loss) else f"loss {told.loss:.4f}  "
+        devel = "" if now.devel is None else f"devel {now.devel:.4f}"
+        bar.update(task, description=loss + devel, completed=now.iteration)
+        if told.scored and bar.disable:
+            _stderr.print(f"{now.iteration:,} of {iterations:,}: {loss}{devel}", markup=False)
+
+    def warn(message: Warning | str, *_: object, **__: object) -> None:
+        _stderr.print(f"warning: {message}", markup=False)
+
+    with warnings.catch_warnings(), bar:
+        warnings.simplefilter("default")
+        warnings.showwarning = warn
+        yield heard

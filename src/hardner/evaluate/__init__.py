@@ -1,0 +1,1 @@
+"""Evaluation: protocols as plans, strict scores, significance, and tables beside the papers'."""

@@ -1,0 +1,92 @@
+"""How a trained model is fitted to the sentences of a target: named presets for each encoder."""
+
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Literal
+
+from hardner.errors import HardnerError
+from hardner.learn.inner import Inner
+from hardner.learn.methods import scaled
+from hardner.learn.optim import Optimizer
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """The steps from a model to one for a target."""
+
+    steps: int
+    rate: float
+    """Of the first step; it falls linearly to zero."""
+    optimizer: Optimizer
+    scaled: bool = False
+    """Whether the rate is for 32 sentences, and follows their square root (HGDA, Eq. 3)."""
+    batch: int = 0
+    """Sentences of a step; 0 for all."""
+    passes: float = 0.0
+    """Over the sentences, if that takes more than ``steps``."""
+    clip: float = 5.0
+    dropout: float = 0.2
+    parts: frozenset[str] = frozenset({"encoder", "decoder"})
+    """What is fitted."""
+    prototypes: bool = False
+    """Whether the decoder is set to the mean vectors of the tags instead (WPZ)."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the arithmetic on a GPU."""
+    scales: dict[str, float] = field(default_factory=dict)
+    """By the start of a parameter's name, what its rate is multiplied with."""
+
+    def inner(self, sentences: int) -> Inner:
+        """The rule for so many sentences."""
+        if self.prototypes:
+            return Inner(steps=0, prototypes=True, terms=(), parts=frozenset())
+        steps = max(self.steps, ceil(self.passes * sentences / (self.batch or sentences)))
+        return Inner(
+            steps,
+            rate=scaled(self.rate, sentences) if self.scaled else self.rate,
+            parts=self.parts,
+            optimizer=self.optimizer,
+            scales=self.scales,
+            decay=True,
+            clip=self.clip,
+        )
+
+
+# HGDA, appendix: SGD with momentum, a linear schedule, all of T' as one batch, Eq. 3. How many
+# steps it takes is not said.
+_PAPER = Optimizer("sgd", momentum=0.9, weight_decay=1e-6)
+_PAPER_RECURRENT = Adaptation(200, 1e-2, _PAPER, scaled=True, passes=20)
+_PAPER_TRANSFORMER = Adaptation(200, 1e-5, _PAPER, scaled=True, passes=20)
+
+_BEST = Optimizer("adamw", weight_decay=0.01)
+_BEST_RECURRENT = Adaptation(150, 1e-3, _BEST, batch=16, passes=15)
+_BEST_TRANSFORMER = Adaptation(
+    150, 2e-4, _BEST, batch=16, passes=5, clip=1.0, dropout=0.1, precision="bfloat16"
+)
+
+PRESETS: dict[str, dict[str, Adaptation]] = {
+    "paper": {
+        "bilstm": _PAPER_RECURRENT,
+        "bigru": _PAPER_RECURRENT,
+        "transformer": _PAPER_TRANSFORMER,
+        "bert": _PAPER_TRANSFORMER,
+    },
+    "best": {
+        "bilstm": _BEST_RECURRENT,
+        "bigru": _BEST_RECURRENT,
+        "transformer": _BEST_TRANSFORMER,
+        "bert": Adaptation(
+            150, 5e-5, _BEST, batch=16, passes=5, clip=1.0, dropout=0.1, precision="bfloat16"
+        ),
+    },
+}
+"""By name and encoder: the papers' own values, and what works better."""
+
+
+def adaptation(preset: str, encoder: str) -> Adaptation:
+    """The preset of that name for a kind of encoder."""
+    if preset not in PRESETS:
+        raise HardnerError(f"no adaptation preset {preset!r}; there are {', '.join(PRESETS)}")
+    if encoder not in PRESETS[preset]:
+        known = ", ".join(PRESETS[preset])
+        raise HardnerError(f"no adaptation preset for an encoder {encoder!r}; there are {known}")
+    return PRESETS[preset][encoder]

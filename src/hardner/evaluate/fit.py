@@ -1,0 +1,131 @@
+"""Fit one model to many samples at once, a captured step at a time."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hardner.batch import Ints, Store
+from hardner.evaluate.adaptation import Adaptation
+from hardner.learn.adapt import adapt
+from hardner.learn.graph import Replay
+from hardner.learn.inner import Inner, spread
+from hardner.learn.loop import bucket
+from hardner.learn.optim import Optimizer, State
+from hardner.model.layers import Mode, Params, part_of
+from hardner.model.tagger import Tagger
+from hardner.seeds import seed_of
+
+
+@dataclass
+class _Underway:
+    """An optimiser that goes on from a state, so that `adapt` can be called for single steps."""
+
+    rule: Optimizer
+    state: State
+    rate: Tensor
+    after: State = field(default_factory=dict)
+
+    def init(self, params: Mapping[str, Tensor]) -> State:
+        return self.state
+
+    def step(
+        self,
+        params: Mapping[str, Tensor],
+        grads: Mapping[str, Tensor],
+        state: State,
+        rates: Mapping[str, Tensor | float],
+    ) -> tuple[Params, State]:
+        now = {name: self.rate * rate for name, rate in rates.items()}
+        moved, self.after = self.rule.step(params, grads, state, now)
+        return moved, self.after
+
+
+def fit(
+    tagger: Tagger,
+    params: Params,
+    store: Store,
+    rows: Ints,
+    adaptation: Adaptation,
+    seeds: Sequence[int],
+) -> Params:
+    """The parameters fitted to each sample: those of the adapted parts have a task axis.
+
+    Args:
+        tagger: The network, with a decoder for the target.
+        params: Where to start, shared or with a copy for each sample; left as they are.
+        store: The sentences.
+        rows: Of each sample, [M, K].
+        adaptation: The rule.
+        seeds: Of each sample; they decide the order of its sentences.
+    """
+    inner = adaptation.inner(rows.shape[1])
+    if adaptation.prototypes:
+        batch = store.batch(torch.from_numpy(rows).to(store.device), _widths(store, rows))
+        return adapt(tagger, params, [batch], inner).new
+    order = batches(rows, inner.steps, adaptation.batch, seeds)
+    start = spread(params, inner.parts, len(rows))
+    moving = [name for name in start if part_of(name) in inner.parts]
+    current = start | {name: start[name].detach().clone() for name in moving}
+    state = inner.optimizer.init({name: current[name] for name in moving})
+    replay = Replay([current[name] for name in moving] + list(state.values()))
+    for step, drawn in enumerate(order):
+        widths = _widths(store, drawn)
+        torch.manual_seed(seed_of("dropout", step, *seeds))
+
+        def compute(
+            rate: Tensor, drawn: Tensor, widths: dict[str, int] = widths
+        ) -> tuple[list[Tensor], list[Tensor]]:
+            underway = _Underway(inner.optimizer, state, rate)
+            once = _once(inner, underway)
+            with _precision(adaptation, store.device):
+                batch = store.batch(drawn, widths)
+                moved = adapt(tagger, current, [batch], once, Mode(adaptation.dropout)).new
+            return [moved[name] for name in moving] + [underway.after[k] for k in state], []
+
+        share = 1 - step / inner.steps
+        inputs = [torch.tensor(share), torch.from_numpy(drawn)]
+        replay((tuple(widths.items()), drawn.shape), compute, inputs)
+    return current
+
+
+def _once(inner: Inner, underway: _Underway) -> Inner:
+    """A single step of the rule, whose rate and state come from outside."""
+    return replace(inner, steps=1, decay=False, optimizer=cast(Optimizer, underway))
+
+
+def batches(rows: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:
+    """What each step learns from: passes over each sample, shuffled anew, cut into batches.
+
+    rows [M, K] -> [steps, M, size], or all of them in each step where ``size`` is 0 or too large.
+    """
+    tasks, shots = rows.shape
+    if not size or size >= shots:
+        return np.broadcast_to(rows, (steps, tasks, shots)).copy()
+    passes = ceil(steps * size / shots)
+    order = np.stack([_passes(shots, passes, seed) for seed in seeds])  # [M, passes * K]
+    drawn = np.take_along_axis(rows, order, axis=1)[:, : steps * size]
+    return np.ascontiguousarray(drawn.reshape(tasks, steps, size).swapaxes(0, 1))
+
+
+def _passes(shots: int, passes: int, seed: int) -> Ints:
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.permutation(shots) for _ in range(passes)])
+
+
+def _widths(store: Store, rows: Ints) -> dict[str, int]:
+    """On a GPU, where each is captured, of few values."""
+    wide = store.widths(rows.ravel())
+    on_cpu = store.device.type == "cpu"
+    return {name: width if on_cpu else bucket(width) for name, width in wide.items()}
+
+
+def _precision(adaptation: Adaptation, device: torch.device) -> AbstractContextManager[Any]:
+    if adaptation.precision == "bfloat16" and device.type == "cuda":
+        return torch.autocast("cuda", torch.bfloat16)
+    return nullcontext()

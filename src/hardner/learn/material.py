@@ -1,0 +1,137 @@
+"""What an experiment learns from: the sentences of its source domains, never the target's."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from hardner import corpora
+from hardner.batch import Store, TagSet
+from hardner.episodes import Sources
+from hardner.errors import FileError, HardnerError
+from hardner.formats.conll import read_sentences
+from hardner.learn.experiment import Experiment
+from hardner.model.tagger import Tagger
+from hardner.types import Corpus, Sentence
+
+BENCHMARK = (
+    "NCBI-disease",
+    "BC5CDR-disease",
+    "BC5CDR-chem",
+    "BC4CHEMD",
+    "JNLPBA",
+    "BC2GM",
+    "LINNAEUS",
+    "S800",
+)
+"""The eight corpora of HGDA's Table 2."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """Sentences by domain (or by corpus, or all as one: `Decoder.per`)."""
+
+    train: Sources
+    devel: Sources | None
+    """None where no source has devel sentences."""
+
+    @property
+    def names(self) -> list[str]:
+        """Of what has a decoder of its own, in the decoders' order."""
+        return self.train.names
+
+    def sentences(self) -> Iterator[Sentence]:
+        """All of them."""
+        for sources in (self.train, self.devel):
+            if sources:
+                for found in sources.sentences.values():
+                    yield from found
+
+    def tag_sets(self, scheme: str) -> tuple[TagSet, ...]:
+        """The labels of each name, in train or devel."""
+        labels: dict[str, set[str]] = {name: set() for name in self.names}
+        for sources in (self.train, self.devel):
+            for name, found in sources.sentences.items() if sources else ():
+                labels[name].update(span.label for s in found for span in s.spans)
+        return tuple(TagSet(name, tuple(sorted(labels[name])), scheme) for name in self.names)
+
+    def store(self, tagger: Tagger, sources: Sources, device: str) -> Store:
+        """The sentences of train or devel, encoded, in the order that `drawing` counts them in."""
+        place = {name: i for i, name in enumerate(self.names)}
+        found = [(s, place[name]) for name in sources.names for s in sources.sentences[name]]
+        return tagger.store([s for s, _ in found], [i for _, i in found], device)
+
+    def fingerprint(self) -> str:
+        """The same for the same sentences, wherever and in whatever order they were read."""
+        digest = blake2b(digest_size=16)
+        for sources in (self.train, self.devel):
+            for name, found in sources.sentences.items() if sources else ():
+                digest.update(f"{name} {len(found)}\n".encode())
+                for s in found:
+                    spans = [tuple(span) for span in s.spans]
+                    digest.update(f"{' '.join(s.tokens)} {spans}\n".encode())
+        return digest.hexdigest()
+
+
+def gather(experiment: Experiment) -> Material:
+    """Read the source corpora of an experiment; those of the target are not even opened."""
+    per = experiment.decoder.per
+    train: dict[str, list[Sentence]] = {}
+    devel: dict[str, list[Sentence]] = {}
+    for corpus in _corpora(experiment):
+        name = {"domain": corpus.domain, "corpus": corpus.name, "all": "all"}[per]
+        train.setdefault(name, []).extend(corpus.train)
+        devel.setdefault(name, []).extend(corpus.devel)
+    for name in [name for name, sentences in train.items() if not sentences]:
+        raise HardnerError(f"{name} has no sentence to learn from in {experiment.data.root}")
+    scored = Sources.of(devel) if any(devel.values()) else None
+    return Material(Sources.of(train), scored)
+
+
+def _corpora(experiment: Experiment) -> Iterator[Corpus]:
+    """In the order of their names, whatever the order on the disk, in the catalogue or the file."""
+    data = experiment.data
+    folders = data.layout == "folders"
+    names = sorted(set(data.corpora or (_folders(data.root) if folders else BENCHMARK)))
+    kept = [name for name in names if not _targeted(name, experiment)]
+    if not kept:
+        raise HardnerError(f"no source corpus is left: {', '.join(names)} are of the target")
+    for name in kept:
+        yield _folder(data.root, name) if folders else corpora.load(name, data.root)
+
+
+def _targeted(name: str, experiment: Experiment) -> bool:
+    """Whether a corpus is of the target domain; one that holds any label of it is."""
+    target = experiment.target.casefold()
+    if experiment.data.layout == "folders":
+        return name.casefold() == target
+    rows = corpora.catalogue().values()
+    known = {d.casefold(): d for row in rows for d in (row.domain, *row.domains.values())}
+    if target and target not in known:
+        names = ", ".join(sorted(known.values()))
+        raise HardnerError(f"target: no domain is {experiment.target!r}; there are {names}")
+    row = corpora.entry(name)
+    return target in {d.casefold() for d in (row.domain, *row.domains.values())}
+
+
+def _folders(root: str) -> list[str]:
+    if not Path(root).is_dir():
+        raise FileError(
+            root, "no such folder; data.root is the one that holds the domains' folders"
+        )
+    return [path.name for path in Path(root).iterdir() if path.is_dir()]
+
+
+def _folder(root: str, name: str) -> Corpus:
+    splits = {split: _split(Path(root, name), split) for split in ("train", "devel")}
+    return Corpus(name, name, **splits)
+
+
+def _split(folder: Path, split: str) -> tuple[Sentence, ...]:
+    for path in (folder / f"{split}.tsv{ending}" for ending in ("", ".xz", ".gz")):
+        if path.is_file():
+            prefix = f"{folder.name}/{split}/"
+            return tuple(read_sentences(path, prefix=prefix))
+    if split == "train":
+        raise FileError(folder, "holds no train.tsv")
+    return ()

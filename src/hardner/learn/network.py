@@ -1,0 +1,97 @@
+"""The network of an experiment: its tagger, and the parameters that training starts from."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+
+from hardner import checkpoint
+from hardner.errors import FileError, HardnerError
+from hardner.learn.experiment import Experiment
+from hardner.learn.heads import heads_for
+from hardner.learn.material import Material
+from hardner.model.bert import BertEncoder
+from hardner.model.characters import Characters
+from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder, vocabulary_of
+from hardner.model.layers import Params
+from hardner.model.pieces import Pieces
+from hardner.model.tagger import Tagger
+from hardner.model.transformer import Transformer
+from hardner.vectors import load_vectors
+
+
+def network(
+    experiment: Experiment, material: Material, cache: Path | None = None
+) -> tuple[Tagger, Params]:
+    """Build the tagger and its first parameters; the same seed gives the same numbers.
+
+    Args:
+        cache: A folder that keeps the vectors of the words at hand from one run to the next.
+    """
+    encoder, given = _encoder(experiment, material, cache)
+    heads = heads_for(experiment.way(), encoder.size, len(material.names))
+    decoder = experiment.decoder
+    tagger = Tagger(encoder, material.tag_sets(decoder.scheme), decoder.kind, heads)
+    return tagger, tagger.init(experiment.seed) | given
+
+
+def _encoder(
+    experiment: Experiment, material: Material, cache: Path | None
+) -> tuple[Encoder, Params]:
+    """An encoder, and those of its parameters that do not start at random."""
+    of = experiment.encoder
+    if of.kind == "bert":
+        return BertEncoder.load(_folder(experiment), of.limit), {}
+    if of.kind == "transformer":
+        return _transformer(_folder(experiment), of.limit)
+    words = [s for found in material.train.sentences.values() for s in found]
+    encoder = WordEncoder(
+        vocabulary_of(words),
+        of.dimension,
+        of.train_words,
+        Characters(of.letters, of.filters, recurrent=of.recurrent),
+        "lstm" if of.kind == "bilstm" else "gru",
+        of.hidden,
+    )
+    if not of.vectors:
+        return encoder, {}
+    return _with_vectors(encoder, experiment, material, cache)
+
+
+def _folder(experiment: Experiment) -> Path:
+    of = experiment.encoder
+    if not of.folder:
+        raise HardnerError(f"encoder.folder: name the folder of the pre-trained {of.kind}")
+    return Path(of.folder)
+
+
+def _transformer(folder: Path, limit: int) -> tuple[PieceEncoder, Params]:
+    saved = checkpoint.load(folder)
+    if "transformer" not in saved.config or "tokenizer.json" not in saved.files:
+        raise FileError(folder, "holds no pre-trained transformer and its tokenizer")
+    transformer = Transformer(**saved.config["transformer"])
+    tokenizer = Tokenizer.from_str(saved.files["tokenizer.json"].decode())
+    given = {n: p for n, p in saved.tensors.items() if n.startswith("encoder.")}
+    return PieceEncoder(transformer, Pieces.by(tokenizer, limit)), given
+
+
+def _with_vectors(
+    encoder: WordEncoder, experiment: Experiment, material: Material, cache: Path | None
+) -> tuple[WordEncoder, Params]:
+    """The encoder with a vector for every word that the file knows, devel's words as well."""
+    words = set(encoder.vocabulary) | set(vocabulary_of(list(material.sentences())))
+    vectors = load_vectors(experiment.encoder.vectors, words, cache=cache)
+    if vectors.dimension != encoder.dimension:
+        raise FileError(
+            experiment.encoder.vectors,
+            f"its vectors have {vectors.dimension} numbers, encoder.dimension is "
+            f"{encoder.dimension}: set it to {vectors.dimension}",
+        )
+    known = tuple(sorted(set(encoder.vocabulary) | set(vectors.words)))
+    encoder = replace(encoder, vocabulary=known)
+    rng = torch.Generator().manual_seed(experiment.seed)
+    table = encoder.init(rng)[encoder.words]  # [1, words + 1, D]
+    place = {word: row for row, word in enumerate(known, 1)}
+    table[0, [place[word] for word in vectors.words]] = vectors.matrix
+    return encoder, {encoder.words: table}

@@ -1,0 +1,268 @@
+"""A run: an experiment in a folder, from wherever it stands there to its end.
+
+The folder holds ``experiment.json``; ``log.jsonl``, a line an iteration; ``state``, all that is
+needed to go on; and ``model``, the best on the source devel data so far. Every one of them is
+replaced whole, and the log is cut back to where the state stands, so that a run that was killed at
+any moment and started again ends as if nothing had happened.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+
+from hardner import checkpoint
+from hardner.errors import FileError, HardnerError
+from hardner.files import atomic_write
+from hardner.learn.draws import drawing
+from hardner.learn.experiment import Experiment, differing, read
+from hardner.learn.journal import Diverged, Journal
+from hardner.learn.loop import Progress, Rows, begin, devel_loss, loop
+from hardner.learn.material import Material, gather
+from hardner.learn.network import network
+from hardner.model.describe import save_model
+from hardner.model.layers import Params
+from hardner.model.tagger import Tagger
+
+EXPERIMENT, LOG, STATE, MODEL = "experiment.json", "log.jsonl", "state", "model"
+FREE = ("device", "data.root")
+"""Keys in which a run that goes on may differ: the sentences themselves are compared."""
+ASIDE = ".hardner-"
+"""How the names begin of what is written aside; a killed run leaves some behind."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run has come, beside its parameters."""
+
+    iteration: int = 0
+    """How many are done."""
+    devel: float | None = None
+    """The last devel loss."""
+    best: float | None = None
+    best_at: int = 0
+    waited: int = 0
+    """Scorings since the best."""
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a listener is told now and then."""
+
+    standing: Standing
+    loss: float
+    """The mean tagging loss of the last block of iterations."""
+    scored: bool = False
+    """Whether the devel loss is new."""
+
+
+Listener = Callable[[Heard], None]
+
+
+def run(
+    experiment: Experiment,
+    folder: str | Path,
+    heard: Listener = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Standing:
+    """Train to the end, or until told to stop, which leaves a state to go on from.
+
+    Args:
+        experiment: What to do.
+        folder: New, or that of the same experiment.
+        heard: Called at the start, about twice a second, and after each scoring.
+        stop: Asked after each iteration.
+    """
+    folder = Path(folder)
+    _claim(folder, experiment)
+    with _log(folder) as file:
+        return _Run(experiment, folder, file, heard).go(stop)
+
+
+class _Run:
+    def __init__(
+        self, experiment: Experiment, folder: Path, file: BinaryIO, heard: Listener
+    ) -> None:
+        self.experiment, self.folder, self.heard = experiment, folder, heard
+        self.device = device_of(experiment)
+        self.material = gather(experiment)
+        self.fingerprint = self.material.fingerprint()
+        self.method, self.training = experiment.way(), experiment.training()
+        self.tagger, start = network(experiment, self.material, folder.parent / "vectors")
+        self.score = _scorer(experiment, self.material, self.tagger, self.device)
+        self.log = Journal(file, self.method, self.training)
+        self.standing, self.progress = Standing(), Progress({}, {})
+        self._begin(start, file)
+        self.saved = self.standing.iteration
+
+    def _begin(self, start: Params, file: BinaryIO) -> None:
+        """From the state in the folder, if there is one, else from the very beginning."""
+        if not (self.folder / STATE).is_dir():
+            file.truncate(0)
+            params = {n: p.to(self.device).clone() for n, p in start.items()}
+            self.progress = begin(params, self.method, self.training)
+            return
+        saved = checkpoint.load(self.folder / STATE)
+        if saved.config["sentences"] != self.fingerprint:
+            raise FileError(self.folder, "its corpora have changed since it began; choose another")
+        file.truncate(saved.config["log"])
+        file.seek(saved.config["log"])
+        self.standing = Standing(**saved.config["standing"])
+        kinds: dict[str, Params] = {"params": {}, "state": {}}
+        for name, tensor in saved.tensors.items():
+            kind, _, own = name.partition(".")
+            kinds[kind][own] = tensor.to(self.device)
+        self.progress = Progress(kinds["params"], kinds["state"], self.standing.iteration)
+
+    def go(self, stop: Callable[[], bool]) -> Standing:
+        """Iterate to the end."""
+        self._tell()
+        try:
+            if not self.standing.finished:
+                self._iterate(stop)
+        except Diverged as error:
+            left = (
+                f"{STATE} holds iteration {self.saved}" if self.saved else "there is no state yet"
+            )
+            advice = "lower train.rate or inner.rate"
+            raise FileError(self.folder, f"{error}; {advice} ({left})") from None
+        return self.standing
+
+    def _iterate(self, stop: Callable[[], bool]) -> None:
+        train, devel = self.experiment.train, self.experiment.devel
+        sources = self.material.train
+        store = self.material.store(self.tagger, sources, self.device)
+        rows_of = drawing(self.method, sources, train.tasks, train.shots, self.experiment.seed)
+        names = np.repeat(sources.names, [len(s) for s in sources.sentences.values()])
+        domains: dict[int, list[str]] = {}
+
+        def draw(iteration: int) -> Rows:
+            rows = rows_of(iteration)
+            domains[iteration] = names[rows.query[:, 0]].tolist()
+            return rows
+
+        if not self.standing.iteration:
+            self._judge()
+        for step in loop(self.tagger, self.method, self.training, store, draw, self.progress):
+            done = step.iteration + 1
+            self.standing = replace(self.standing, iteration=done)
+            if self.log.add(step, domains.pop(step.iteration)):
+                self._tell()
+            if done == train.iterations or (devel.every and done % devel.every == 0):
+                self._judge()
+            halting = self.standing.finished or stop()
+            if halting or done % train.save == 0:
+                self._save()
+            if halting:
+                return
+
+    def _judge(self) -> None:
+        """Score the devel data, keep the best parameters, and see whether to end."""
+        self.log.flush()
+        now, patience = self.standing, self.experiment.devel.patience
+        ending = now.iteration == self.experiment.train.iterations
+        better = now.iteration > 0
+        if self.score:
+            value = self.score(self.progress.params)
+            if not isfinite(value):
+                raise Diverged(f"the devel loss is no number after {now.iteration} iterations")
+            better = better and (now.best is None or value < now.best)
+            waited = now.waited + (not better and now.iteration > 0)
+            now = replace(now, devel=value, waited=0 if better else waited)
+            now = replace(now, best=value, best_at=now.iteration) if better else now
+            ending = ending or 0 < patience <= now.waited
+            self.log.scored(now.iteration, value, better)
+        if better:
+            save_model(self.folder / MODEL, self.tagger, self.progress.params)
+        self.standing = replace(now, finished=ending)
+        self._tell(scored=True)
+
+    def _save(self) -> None:
+        """Leave a state to go on from, unless it is of no use."""
+        size = self.log.size()
+        params, state = self.progress.params, self.progress.state
+        tensors = {f"params.{n}": p for n, p in params.items()}
+        tensors |= {f"state.{n}": p for n, p in state.items()}
+        if not all(bool(t.isfinite().all()) for t in tensors.values()):
+            raise Diverged(f"a parameter is no number after {self.standing.iteration} iterations")
+        about = {"sentences": self.fingerprint, "log": size, "standing": asdict(self.standing)}
+        checkpoint.save(self.folder / STATE, tensors, about)
+        self.saved = self.standing.iteration
+
+    def _tell(self, scored: bool = False) -> None:
+        self.heard(Heard(self.standing, self.log.loss, scored and self.score is not None))
+
+
+def device_of(experiment: Experiment) -> str:
+    """Where to compute."""
+    there = torch.cuda.is_available()
+    if experiment.device == "cuda" and not there:
+        raise HardnerError('device: torch finds no GPU here; set it to "cpu" or "auto"')
+    return ("cuda" if there else "cpu") if experiment.device == "auto" else experiment.device
+
+
+def _scorer(
+    experiment: Experiment, material: Material, tagger: Tagger, device: str
+) -> Callable[[Params], float] | None:
+    """The loss on episodes of source devel sentences, the same ones each time."""
+    if not experiment.devel.every:
+        return None
+    if material.devel is None:
+        raise HardnerError("devel.every: no source has devel sentences; set it to 0")
+    method, train = experiment.way(), experiment.train
+    mixed = replace(method, draw="shuffled") if method.draw == "in turn" else method
+    draw = drawing(mixed, material.devel, train.tasks, train.shots, seed=0)
+    try:
+        draws = [draw(i) for i in range(-(-experiment.devel.episodes // train.tasks))]
+    except HardnerError as error:
+        raise HardnerError(f"devel data: {error}") from None
+    store = material.store(tagger, material.devel, device)
+    return lambda params: devel_loss(tagger, method, params, store, draws)
+
+
+def _claim(folder: Path, experiment: Experiment) -> None:
+    """Make the folder that of the experiment, or see that it is."""
+    path = folder / EXPERIMENT
+    if path.is_file():
+        if key := differing(read(path), experiment, FREE):
+            raise FileError(folder, f"holds another run: {key}; choose another folder")
+        return
+    if folder.is_dir() and any(not p.name.startswith(ASIDE) for p in folder.iterdir()):
+        raise FileError(folder, "is not empty and holds no run; choose another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(folder, f"cannot be made: {error.strerror}") from None
+    with atomic_write(path) as file:
+        file.write(json.dumps(experiment.table(), indent=1) + "\n")
+
+
+@contextmanager
+def _log(folder: Path) -> Iterator[BinaryIO]:
+    """The log, held so that no other run works in the folder, and what a killed one left gone."""
+    path = folder / LOG
+    try:
+        path.touch()
+        file = path.open("r+b")
+    except OSError as error:
+        raise FileError(path, f"cannot be written: {error.strerror}") from None
+    with file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # not on Windows
+            pass
+        except OSError:
+            raise FileError(folder, "another run is at work in it") from None
+        for left in folder.glob(f"{ASIDE}*"):
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
+        yield file

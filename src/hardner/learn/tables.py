@@ -1,0 +1,171 @@
+"""Nested tables of plain values <-> frozen dataclasses whose fields are checked when made.
+
+A field's type says what is expected: bool, int, float, str, a `Literal`, a tuple of str, another
+record, or any of them `Annotated` with the `Range` that a number must lie in.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from hardner.errors import HardnerError
+
+Record = TypeVar("Record")
+Table = dict[str, Any]
+"""Values by key; a section is a table in the table."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that a field may hold, both ends included."""
+
+    least: float
+    most: float | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"at least {self.least:g}" if self.most is None else f"{self.least:g} to {self.most:g}"
+        )
+
+
+Count = Annotated[int, Range(1)]
+Whole = Annotated[int, Range(0)]
+Positive = Annotated[float, Range(0)]
+Share = Annotated[float, Range(0, 1)]
+
+
+def keys(kind: type) -> dict[str, Any]:
+    """The types of a record's fields by name."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {f.name: hints[f.name] for f in fields(kind)}
+
+
+def check(record: Any, section: str = "") -> None:
+    """Refuse a record that holds what its fields' types do not allow; for ``__post_init__``."""
+    for name, expected in keys(type(record)).items():
+        value = getattr(record, name)
+        if not _fits(value, expected):
+            key = f"{section}.{name}" if section else name
+            raise HardnerError(f"{key}: expected {_described(expected)}, got {value!r}")
+
+
+def make(kind: type[Record], table: Mapping[str, Any], section: str = "") -> Record:
+    """The record that a table describes; a key it does not know is an error."""
+    known = keys(kind)
+    values = {}
+    for name, value in table.items():
+        key = f"{section}.{name}" if section else name
+        if name not in known:
+            place = f"[{section}]" if section else "an experiment"
+            raise HardnerError(f"{key}: no such key; {place} has {', '.join(known)}")
+        expected = known[name]
+        if is_dataclass(expected) and isinstance(expected, type):
+            if not isinstance(value, Mapping):
+                raise HardnerError(f"{key}: expected a section [{key}], got {value!r}")
+            values[name] = make(expected, value, key)
+        else:
+            values[name] = _taken(value, expected)
+    return kind(**values)
+
+
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> Table:
+    """One table with another's values on top of it."""
+    both = dict(under)
+    for name, value in over.items():
+        below = both.get(name)
+        nested = isinstance(below, Mapping) and isinstance(value, Mapping)
+        both[name] = merged(below, value) if nested else value  # type: ignore[arg-type]
+    return both
+
+
+def parse(kind: type, key: str, text: str, section: str = "") -> Table:
+    """A dotted key and its value as written on a command line -> a table."""
+    first, _, rest = key.partition(".")
+    known = keys(kind)
+    whole = f"{section}.{first}" if section else first
+    if first not in known:
+        place = f"[{section}]" if section else "an experiment"
+        raise HardnerError(f"{whole}: no such key; {place} has {', '.join(known)}")
+    expected = known[first]
+    if is_dataclass(expected) and isinstance(expected, type):
+        return {first: parse(expected, rest, text, whole)}
+    if rest:
+        raise HardnerError(f"{whole}.{rest}: no such key; {whole} is a value")
+    value = _read(text, _plain(expected))
+    if not _fits(value, expected):
+        raise HardnerError(f"{whole}: expected {_described(expected)}, got {text!r}")
+    return {first: value}
+
+
+def toml(table: Mapping[str, Any]) -> str:
+    """A table of values and sections of values, as TOML."""
+    lines = [f"{name} = {_written(v)}" for name, v in table.items() if not isinstance(v, Mapping)]
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            lines += ["", f"[{name}]", *(f"{key} = {_written(v)}" for key, v in value.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _written(value: Any) -> str:
+    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+
+
+def flat(table: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a table by dotted key."""
+    for name, value in table.items():
+        key = f"{section}.{name}" if section else name
+        if isinstance(value, Mapping):
+            yield from flat(value, key)
+        else:
+            yield key, value
+
+
+def _plain(expected: Any) -> Any:
+    return get_args(expected)[0] if get_origin(expected) is Annotated else expected
+
+
+def _taken(value: Any, expected: Any) -> Any:
+    """Lists become tuples, and whole numbers stand for others; the rest is left to `check`."""
+    plain = _plain(expected)
+    if get_origin(plain) is tuple and isinstance(value, list):
+        return tuple(value)
+    if plain is float and type(value) is int:
+        return float(value)
+    return value
+
+
+def _read(text: str, plain: Any) -> Any:
+    if get_origin(plain) is tuple:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if plain is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if plain in (int, float):
+        try:
+            return plain(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _fits(value: Any, expected: Any) -> bool:
+    plain = _plain(expected)
+    if get_origin(plain) is Literal:
+        return value in get_args(plain)
+    if get_origin(plain) is tuple:
+        return isinstance(value, tuple) and all(isinstance(part, str) for part in value)
+    if type(value) is not plain:
+        return False
+    limits = [r for r in get_args(expected)[1:] if isinstance(r, Range)]
+    return all(r.least <= value and (r.most is None or value <= r.most) for r in limits)
+
+
+def _described(expected: Any) -> str:
+    plain = _plain(expected)
+    if get_origin(plain) is Literal:
+        return " or ".join(f'"{choice}"' for choice in get_args(plain))
+    if get_origin(plain) is tuple:
+        return "a list of texts"
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    limits = [str(r) for r in get_args(expected)[1:] if isinstance(r, Range)]
+    return " ".join((names.get(plain, str(plain)), *limits))

@@ -1,0 +1,227 @@
+"""A tagger as a model folder: what it is in JSON, the files it reads words by, its parameters."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from tokenizers import Tokenizer
+
+from hardner import checkpoint
+from hardner.batch import TagSet
+from hardner.errors import FileError, HardnerError
+from hardner.model.bert import BertEncoder, network
+from hardner.model.characters import Characters
+from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
+from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
+from hardner.model.layers import Params
+from hardner.model.pieces import Pieces, Splitter
+from hardner.model.tagger import Tagger
+from hardner.model.transformer import Transformer
+
+VOCABULARY, TOKENIZER, BERT = "vocabulary.txt", "tokenizer.json", "bert.json"
+HEADS: dict[str, Callable[..., Head]] = {
+    "sentence": SentenceHead,
+    "extent": ExtentHead,
+    "attention": Discriminator,
+}
+DECODERS = ("crf", "softmax")
+
+Config = Mapping[str, Any]
+Files = Mapping[str, bytes]
+Kind = TypeVar("Kind")
+
+
+def save_model(
+    folder: str | Path,
+    tagger: Tagger,
+    params: Params,
+    *,
+    shard_bytes: int | None = None,
+    dtype: torch.dtype | None = None,
+) -> None:
+    """Write a tagger, whole or not at all; the options are those of `checkpoint.save`."""
+    _check_params(tagger, params)
+    checkpoint.save(
+        folder, params, describe(tagger), files_of(tagger), shard_bytes=shard_bytes, dtype=dtype
+    )
+
+
+def load_model(folder: str | Path) -> tuple[Tagger, Params]:
+    """Read what `save_model` wrote; nothing but the folder is needed."""
+    found = checkpoint.load(folder)
+    try:
+        tagger = build(found.config, found.files)
+        params = dict(found.tensors)
+        _check_params(tagger, params)
+    except HardnerError as error:
+        raise FileError(folder, str(error)) from None
+    return tagger, params
+
+
+def describe(tagger: Tagger) -> dict[str, Any]:
+    """What the network is, as JSON; `files_of` holds the rest."""
+    found = {
+        "encoder": _describe_encoder(tagger.encoder),
+        "decoder": tagger.decoder,
+        "tag_sets": [asdict(tag_set) for tag_set in tagger.tag_sets],
+        "heads": {name: _describe_head(head) for name, head in tagger.heads.items()},
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(found))
+    return plain
+
+
+def files_of(tagger: Tagger) -> dict[str, bytes]:
+    """The vocabulary, or the tokenizer and a BERT's own configuration."""
+    encoder = tagger.encoder
+    if isinstance(encoder, WordEncoder):
+        return {VOCABULARY: _lines(encoder.vocabulary)}
+    if isinstance(encoder, PieceEncoder):
+        return {TOKENIZER: _tokenizer_of(encoder.pieces)}
+    if isinstance(encoder, BertEncoder):
+        config = encoder.model.config.to_json_string(use_diff=False)
+        return {TOKENIZER: _tokenizer_of(encoder.pieces), BERT: config.encode()}
+    raise _unknown("encoder", type(encoder).__name__, ENCODERS)
+
+
+def build(config: Config, files: Files) -> Tagger:
+    """The tagger that `describe` and `files_of` tell of."""
+    with _readable():
+        encoder = _known("encoder", config["encoder"], ENCODERS)
+        if config["decoder"] not in DECODERS:
+            raise _unknown("decoder", config["decoder"], DECODERS)
+        heads = {
+            name: _known("head", head, HEADS)(**_rest(head))
+            for name, head in config["heads"].items()
+        }
+        tag_sets = tuple(
+            TagSet(t["domain"], tuple(t["labels"]), t["scheme"]) for t in config["tag_sets"]
+        )
+        made = encoder(_rest(config["encoder"]), files)
+        return Tagger(made, tag_sets, config["decoder"], heads)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Whatever a description that is not `describe`'s leads to, as one line."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        said = " ".join(repr(error).split())
+        raise HardnerError(f"damaged or newer than this hardner: {said}") from None
+
+
+def _describe_encoder(encoder: Encoder) -> dict[str, Any]:
+    if isinstance(encoder, WordEncoder):
+        return {
+            "kind": "words",
+            "dimension": encoder.dimension,
+            "train_words": encoder.train_words,
+            "characters": asdict(encoder.characters),
+            "cell": encoder.cell,
+            "hidden": encoder.hidden,
+        }
+    if isinstance(encoder, PieceEncoder):
+        pieces = _describe_pieces(encoder.pieces)
+        return {"kind": "pieces", "transformer": asdict(encoder.transformer), "pieces": pieces}
+    if isinstance(encoder, BertEncoder):
+        pieces = _describe_pieces(encoder.pieces)
+        name = encoder.folder.name
+        return {"kind": "bert", "name": name, "padding": encoder.padding, "pieces": pieces}
+    raise _unknown("encoder", type(encoder).__name__, ENCODERS)
+
+
+def _describe_pieces(pieces: Pieces) -> dict[str, int]:
+    return {
+        name: getattr(pieces, name) for name in ("first", "last", "unknown", "limit", "overlap")
+    }
+
+
+def _describe_head(head: Any) -> dict[str, Any]:
+    for kind, made in HEADS.items():
+        if type(head) is made:
+            return {"kind": kind, **asdict(head)}
+    raise _unknown("head", type(head).__name__, HEADS)
+
+
+def _words(config: Config, files: Files) -> Encoder:
+    letters = dict(config["characters"])
+    letters["widths"] = tuple(letters["widths"])
+    words = _file(files, VOCABULARY).split("\n")[:-1]
+    return WordEncoder(tuple(words), **{**config, "characters": Characters(**letters)})
+
+
+def _pieces(config: Config, files: Files) -> Encoder:
+    split = Splitter(_tokenizer(files))
+    return PieceEncoder(Transformer(**config["transformer"]), Pieces(split, **config["pieces"]))
+
+
+def _bert(config: Config, files: Files) -> Encoder:
+    pieces = Pieces(Splitter(_tokenizer(files), shift=1), **config["pieces"])
+    model = network(_file(files, BERT))
+    return BertEncoder(Path(config["name"]), model, pieces, config["padding"])
+
+
+ENCODERS: dict[str, Callable[[Config, Files], Encoder]] = {
+    "words": _words,
+    "pieces": _pieces,
+    "bert": _bert,
+}
+
+
+def _known(what: str, config: Config, kinds: Mapping[str, Kind]) -> Kind:
+    if config["kind"] not in kinds:
+        raise _unknown(what, config["kind"], kinds)
+    return kinds[config["kind"]]
+
+
+def _unknown(what: str, kind: object, kinds: Any) -> HardnerError:
+    known = ", ".join(kinds)
+    return HardnerError(f"unknown {what} {kind!r}; this version of hardner knows {known}")
+
+
+def _rest(config: Config) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name != "kind"}
+
+
+def _lines(words: tuple[str, ...]) -> bytes:
+    for word in words:
+        if "\n" in word:
+            raise HardnerError(f"{word!r} in the vocabulary does not fit on a line")
+    return "".join(f"{word}\n" for word in words).encode("utf-8", "surrogatepass")
+
+
+def _tokenizer_of(pieces: Pieces) -> bytes:
+    if not isinstance(pieces.split, Splitter):
+        raise HardnerError("an encoder without a tokenizer cannot be stored")
+    return pieces.split.tokenizer.to_str().encode()
+
+
+def _tokenizer(files: Files) -> Tokenizer:
+    text = _file(files, TOKENIZER)
+    try:
+        return Tokenizer.from_str(text)
+    except Exception as error:  # tokenizers raises no narrower one
+        raise HardnerError(f"{TOKENIZER} is damaged: {error}") from None
+
+
+def _file(files: Files, name: str) -> str:
+    if name not in files:
+        raise HardnerError(f"{name} is missing")
+    return files[name].decode("utf-8", "surrogatepass")
+
+
+def _check_params(tagger: Tagger, params: Params) -> None:
+    """Whether the parameters are those of the network; its numbers need not be drawn for that."""
+    with torch.device("meta"), _readable():
+        expected = {name: tuple(p.shape) for name, p in tagger.init().items()}
+    if odd := sorted(expected.keys() ^ params.keys()):
+        state = "is missing" if odd[0] in expected else "is not part of the network"
+        raise HardnerError(f"parameter {odd[0]} {state}")
+    for name, shape in expected.items():
+        if tuple(params[name].shape) != shape:
+            found = list(params[name].shape)
+            raise HardnerError(f"parameter {name} is {found}, the network wants {list(shape)}")

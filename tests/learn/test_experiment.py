@@ -1,0 +1,226 @@
+"""Experiments: every key checked, presets under files under overrides, and the files themselves."""
+
+import importlib.util
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from hardner.errors import HardnerError
+from hardner.learn.experiment import (
+    Data,
+    Devel,
+    Encoder,
+    Experiment,
+    Inner,
+    Train,
+    differing,
+    experiment,
+    parse,
+    read,
+)
+from hardner.learn.methods import METHODS
+from hardner.learn.presets import PRESETS
+from hardner.learn.tables import merged, toml
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "experiments").glob("*.toml"))
+
+
+def made_by() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make", ROOT / "experiments" / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def refused(table: dict[str, object]) -> str:
+    with pytest.raises(HardnerError) as found:
+        experiment(table)
+    assert "\n" not in str(found.value)
+    return str(found.value)
+
+
+def test_the_files_are_those_that_the_template_makes() -> None:
+    make = made_by()
+    made = {f"{name}.toml": make.text(name, table) for name, table in make.tables().items()}
+    assert {path.name: path.read_text("utf-8") for path in FILES} == made
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_each_file_opens_with_its_command_and_loads(path: Path) -> None:
+    assert path.read_text("utf-8").startswith(f"# hardner train experiments/{path.name}\n")
+    assert read(path).data.root == "../shared/corpora"
+
+
+def test_the_files_cover_every_method_and_target() -> None:
+    found = [read(path) for path in FILES]
+    assert {e.method for e in found} == set(METHODS)
+    for name in ("hgda", "hgda-nes", "hgda-both", "metaner", "maml", "multitask", "dann", "wpz"):
+        targets = {e.target for e in found if e.method == name}
+        assert targets >= {"Disease", "Drug", "Gene", "Species"}
+
+
+def test_the_papers_values() -> None:
+    """HGDA's appendix; MetaNER, section 5.1.2; MT-BioNER and multi-granularity, sections 4.2."""
+    hgda = experiment({"train": {"shots": 8}})
+    assert hgda.training().rate == pytest.approx(0.005)  # 1e-2 * sqrt(8 / 32)
+    assert hgda.way().objective.inner.rate == pytest.approx(0.005)
+    assert hgda.training().optimizer.momentum == 0.9
+    assert hgda.training().optimizer.weight_decay == 1e-6
+    assert (hgda.training().clip, hgda.training().dropout, hgda.inner.weight) == (5.0, 0.2, 1.0)
+    sizes = hgda.encoder
+    assert sizes.dimension + sizes.filters + sizes.recurrent == 300
+    assert (sizes.hidden, hgda.decoder.kind, hgda.decoder.scheme) == (128, "crf", "IOB2")
+    bert = experiment({"encoder": {"kind": "bert"}, "train": {"shots": 32}})
+    assert (bert.training().rate, bert.decoder.kind, bert.encoder.limit) == (1e-5, "softmax", 256)
+    metaner = experiment({"method": "metaner", "preset": "metaner"})
+    assert (metaner.encoder.kind, metaner.decoder.scheme) == ("bigru", "IOBES")
+    assert (metaner.way().objective.inner.rate, metaner.training().rate) == (1e-4, 1e-3)
+    assert (metaner.encoder.filters, metaner.encoder.recurrent) == (100, 0)
+    assert metaner.encoder.train_words
+    assert metaner.train.dropout == 0.5
+    khan = experiment({"method": "multitask", "preset": "mtbioner"})
+    assert (khan.training().rate, khan.train.warmup, khan.train.shots) == (5e-5, 0.4, 32)
+    assert (khan.decoder.per, khan.encoder.limit) == ("corpus", 128)
+    tong = experiment({"method": "multigranularity", "preset": "multigranularity"})
+    assert (tong.training().rate, tong.train.warmup, tong.train.dropout) == (5e-5, 0.1, 0.1)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("kind", ["bilstm", "bigru", "transformer", "bert"])
+def test_every_preset_fits_every_encoder(name: str, kind: str) -> None:
+    assert experiment({"preset": name, "encoder": {"kind": kind}}).encoder.kind == kind
+
+
+def test_overrides_replace_the_file_and_the_file_the_preset() -> None:
+    table = {"preset": "best", "train": {"rate": 0.5, "tasks": 2}}
+    assert experiment(table).train.optimizer == "adamw"
+    over = merged(parse("train.rate", "0.25"), parse("preset", "paper"))
+    found = experiment(table, over)
+    assert (found.train.rate, found.train.tasks, found.train.optimizer) == (0.25, 2, "sgd")
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "expected"),
+    [
+        ("inner.steps", "3", 3),
+        ("train.rate", "1e-3", 1e-3),
+        ("train.rate", "1", 1.0),
+        ("encoder.train_words", "true", True),
+        ("data.corpora", "S800, LINNAEUS", ("S800", "LINNAEUS")),
+        ("data.root", "17", "17"),
+        ("seed", "-4", -4),
+        ("target", "", ""),
+    ],
+)
+def test_overrides_are_read_by_the_type_of_their_key(key: str, text: str, expected: object) -> None:
+    section, _, name = key.rpartition(".")
+    table = parse(key, text)
+    found = table[section][name] if section else table[name]
+    assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "said"),
+    [
+        ("inner.stepz", "3", "inner.stepz: no such key; [inner] has steps, rate, meta_gradient"),
+        ("iner.steps", "3", "iner: no such key; an experiment has method, preset, target"),
+        ("inner.steps", "three", "inner.steps: expected a whole number at least 1, got 'three'"),
+        ("inner.steps", "0", "inner.steps: expected a whole number at least 1, got '0'"),
+        ("inner.steps.more", "1", "inner.steps.more: no such key; inner.steps is a value"),
+        ("inner", "1", "inner.: no such key; [inner] has"),
+        ("encoder.train_words", "yes", "encoder.train_words: expected true or false, got 'yes'"),
+        ("train.dropout", "2", "train.dropout: expected a number 0 to 1, got '2'"),
+        ("train.dropout", "nan", "train.dropout: expected a number 0 to 1, got 'nan'"),
+        ("device", "tpu", 'device: expected "auto" or "cpu" or "cuda", got \'tpu\''),
+    ],
+)
+def test_wrong_overrides_are_refused(key: str, text: str, said: str) -> None:
+    with pytest.raises(HardnerError) as found:
+        parse(key, text)
+    assert str(found.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"methd": "hgda"}, "methd: no such key; an experiment has method"),
+        ({"train": {"shot": 5}}, "train.shot: no such key; [train] has iterations, tasks, shots"),
+        ({"train": 5}, "train: expected a section [train], got 5"),
+        ({"train": {"shots": "5"}}, "train.shots: expected a whole number at least 1, got '5'"),
+        ({"train": {"shots": True}}, "train.shots: expected a whole number at least 1, got True"),
+        ({"train": {"shots": 5.0}}, "train.shots: expected a whole number at least 1, got 5.0"),
+        ({"train": {"rate": -1}}, "train.rate: expected a number at least 0, got -1.0"),
+        ({"data": {"corpora": "S800"}}, "data.corpora: expected a list of texts, got 'S800'"),
+        ({"data": {"corpora": [1]}}, "data.corpora: expected a list of texts, got (1,)"),
+        ({"encoder": {"kind": "lstm"}}, 'encoder.kind: expected "bilstm" or "bigru"'),
+        ({"encoder": {"recurrent": 5}}, "encoder.recurrent: two directions share it"),
+        ({"method": "sgd"}, "method: none is 'sgd'; there are hgda, hgda-nes"),
+        ({"preset": "worst"}, "preset: none is 'worst'; there are paper, metaner"),
+        ({"preset": 1}, "preset: expected a text, got 1"),
+        ({"method": "wpz"}, "decoder.kind: wpz compares words one by one"),
+        ({"encoder": {"frozen": True}}, "encoder.frozen: hgda learns through the encoder"),
+        ({"granularity": {"tag": 0}}, "granularity.tag: expected above 0"),
+        (
+            {"method": "metaner", "inner": {"meta_gradient": "implicit", "proximal": 1}},
+            "implicit meta-gradients need an inner problem that minimises one function",
+        ),
+        ({"method": "maml", "inner": {"meta_gradient": "implicit"}}, "implicit meta-gradients"),
+    ],
+)
+def test_wrong_values_are_refused_and_the_file_is_named(
+    table: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    assert refused(table).startswith(said)
+    path = tmp_path / "x.toml"
+    path.write_text(toml(table))
+    with pytest.raises(HardnerError) as found:
+        read(path)
+    assert str(found.value).startswith(f"{path}: {said}"[:60])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Inner(steps=0),
+        lambda: Train(rate=float("nan")),
+        lambda: Devel(every=1.5),
+        lambda: Data(layout="zip"),
+        lambda: Encoder(hidden="big"),
+        lambda: Experiment(inner=Train()),
+        lambda: replace(Experiment(), device="gpu"),
+    ],
+)
+def test_values_are_checked_however_they_are_made(wrong) -> None:
+    with pytest.raises(HardnerError, match="expected"):
+        wrong()
+
+
+def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text("method = \n")
+    with pytest.raises(HardnerError, match=r"x\.toml: cannot be read: .*line 1"):
+        read(path)
+    with pytest.raises(HardnerError, match="no such file"):
+        read(tmp_path / "y.toml")
+
+
+def test_an_experiment_survives_toml_and_json(tmp_path: Path) -> None:
+    found = experiment({"preset": "best", "data": {"corpora": ['a "b" \\ é']}, "seed": 3})
+    text = toml(found.table())
+    assert tomllib.loads(text) == found.table()
+    path = tmp_path / "x.toml"
+    path.write_text(text, "utf-8")
+    assert read(path) == found
+
+
+def test_the_first_difference_is_named() -> None:
+    one = Experiment()
+    other = replace(one, device="cpu", train=replace(one.train, rate=1.0))
+    assert differing(one, one) is None
+    assert differing(one, other, ["device"]) == "train.rate is 0.01 there and 1.0 here"

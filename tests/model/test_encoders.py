@@ -1,0 +1,197 @@
+"""What encoders make of words: look-ups, ends of sentences, windows; padding has no say."""
+
+import pytest
+import tiny
+import torch
+from torch import Tensor
+
+from hardner.batch import Batch, Store, TagSet
+from hardner.model.characters import SYMBOLS, Characters
+from hardner.model.encoders import (
+    Encoder,
+    PieceEncoder,
+    WordEncoder,
+    in_windows,
+    start_letters,
+    take_words,
+    vocabulary_of,
+)
+from hardner.model.layers import Mode, Params, scoped
+from hardner.model.pieces import Pieces
+from hardner.model.transformer import Transformer
+from hardner.types import Sentence
+
+PLAIN, TWICE = Mode(), Mode(twice=True)
+
+
+def batch_of(
+    encoder: Encoder, rows: list[list[str]], widths: dict[str, int] | None = None
+) -> Batch:
+    sentences = [Sentence(tuple(row.split())) for task in rows for row in task]
+    store = Store(sentences, encoder.features(sentences), (TagSet("X", ()),), [0] * len(sentences))
+    index = torch.arange(len(sentences)).view(len(rows), -1)
+    return store.batch(index, store.widths(index.numpy()) | (widths or {}))
+
+
+def double(encoder: Encoder, tasks: int = 1) -> Params:
+    made = [encoder.init(torch.Generator().manual_seed(task)) for task in range(tasks)]
+    return {n: torch.cat([p[n] for p in made]).double() for n in made[0]}
+
+
+TEXTS = ["Mutations in BRCA1 were found .", "TP53 .", "Loss"]
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_a_sentence_alone_equals_a_sentence_in_a_batch(kind: str) -> None:
+    encoder = tiny.encoder(kind)
+    params = double(encoder)
+    for mode in (PLAIN, TWICE):
+        together = encoder(params, batch_of(encoder, [TEXTS]), mode)
+        wider = encoder(
+            params, batch_of(encoder, [TEXTS], {"words": 9, "forms": 9, "heads": 9}), mode
+        )
+        for row, text in enumerate(TEXTS):
+            alone = encoder(params, batch_of(encoder, [[text]]), PLAIN)
+            words = len(text.split())
+            for found in (together, wider):
+                torch.testing.assert_close(found.words[0, row, :words], alone.words[0, 0])
+                torch.testing.assert_close(found.whole[0, row], alone.whole[0, 0])
+        assert together.words.shape[-1] == together.whole.shape[-1] == encoder.size
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_an_empty_sentence_is_finite_and_so_is_its_gradient(kind: str) -> None:
+    encoder = tiny.encoder(kind)
+    params = {n: p.requires_grad_() for n, p in double(encoder).items()}
+    for mode in (PLAIN, TWICE):
+        found = encoder(params, batch_of(encoder, [["", "a b"]]), mode)
+        grads = torch.autograd.grad(
+            found.words.square().sum() + found.whole.square().sum(),
+            list(params.values()),
+            materialize_grads=True,
+        )
+        assert all(grad.isfinite().all() for grad in grads)
+
+
+def test_words_are_looked_up_as_written_then_in_lower_case() -> None:
+    encoder = WordEncoder(("Apple", "apple", "pear"))
+    assert [encoder.look_up(w) for w in ("Apple", "APPLE", "Pear", "plum")] == [1, 2, 3, 0]
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_each_form_is_spelt_once_and_lands_in_its_place(tasks: int) -> None:
+    """The shortcut over distinct forms against spelling every word where it stands."""
+    encoder = tiny.encoder("bilstm")
+    assert isinstance(encoder, WordEncoder)
+    params = double(encoder, tasks)
+    batch = batch_of(encoder, [["a b a", "c a"], ["b b d", "b"]][:tasks])
+    own = scoped(params, "encoder.characters")
+    letters = batch.inputs["table.letters"][batch.inputs["forms"].flatten(1)]
+    expected = encoder.characters(own, letters, PLAIN).view(*batch.inputs["forms"].shape, -1)
+    torch.testing.assert_close(encoder._spelling(params, batch, PLAIN), expected)
+
+
+def test_the_whole_of_a_sentence_is_both_ends_of_the_recurrence() -> None:
+    encoder = tiny.encoder("bigru")
+    batch = batch_of(encoder, [TEXTS])
+    found = encoder(double(encoder), batch, PLAIN)
+    half = encoder.size // 2
+    for row, length in enumerate(batch.lengths[0].tolist()):
+        ends = (found.words[0, row, length - 1, :half], found.words[0, row, 0, half:])
+        assert torch.equal(found.whole[0, row], torch.cat(ends))
+
+
+def test_frozen_and_trained_words_are_in_different_parts() -> None:
+    frozen, trained = (WordEncoder(("a",), train_words=t).init(torch.Generator()) for t in (0, 1))
+    assert "frozen.words" in frozen
+    assert "encoder.words" in trained
+    assert frozen["frozen.words"].shape == (1, 2, 200)
+
+
+def test_without_letters_only_words_are_read() -> None:
+    encoder = WordEncoder(("a", "b"), dimension=3, characters=Characters(filters=0), hidden=2)
+    params = double(encoder)
+    assert not [name for name in params if "characters" in name]
+    assert encoder(params, batch_of(encoder, [["a b c"]]), PLAIN).words.shape == (1, 1, 3, 4)
+
+
+def test_letters_can_start_from_given_vectors() -> None:
+    encoder = tiny.encoder("bilstm")
+    params = encoder.init(torch.Generator())
+    vectors = torch.randn(SYMBOLS, 6)
+    started = start_letters(params, vectors)
+    assert torch.equal(started["encoder.characters.table"], vectors.unsqueeze(0))
+    with pytest.raises(ValueError, match="expected"):
+        start_letters(params, vectors[:, :3])
+
+
+def test_a_vocabulary_is_sorted_and_fits_on_lines() -> None:
+    sentences = (Sentence(("b", "a")), Sentence(("a", "A", "x\ny")))
+    assert vocabulary_of(sentences) == ("A", "a", "b")
+
+
+def piece_encoder(limit: int) -> PieceEncoder:
+    transformer = Transformer(len(tiny.piece_list()), size=8, layers=1, heads=2, inner=8)
+    return PieceEncoder(transformer, Pieces.by(tiny.tokenizer(), limit))
+
+
+def test_rows_of_windows_are_cut_apart() -> None:
+    rows = torch.arange(1, 21).view(1, 2, 10)
+    assert in_windows(rows, 10) is rows
+    cut = in_windows(rows, 4)
+    assert cut.tolist() == [
+        [
+            [1, 2, 3, 4],
+            [5, 6, 7, 8],
+            [9, 10, 0, 0],
+            [11, 12, 13, 14],
+            [15, 16, 17, 18],
+            [19, 20, 0, 0],
+        ]
+    ]
+
+
+def test_a_long_sentence_is_read_in_windows_and_a_short_one_beside_it_is_the_same() -> None:
+    encoder = piece_encoder(limit=16)
+    params = double(encoder)
+    long = " ".join(TEXTS * 4)
+    both = batch_of(encoder, [[long, TEXTS[0]]])
+    found = encoder(params, both, PLAIN)
+    short = encoder(params, batch_of(encoder, [[TEXTS[0]]]), PLAIN)
+    torch.testing.assert_close(found.words[0, 1, :6], short.words[0, 0])
+    torch.testing.assert_close(found.whole[0, 1], short.whole[0, 0])
+
+    pieces, heads = both.inputs["pieces"][0, 0], both.inputs["heads"][0, 0]
+    assert len(pieces) > 2 * 16
+    for word, head in enumerate(heads.tolist()):
+        window = pieces[head // 16 * 16 : head // 16 * 16 + 16].view(1, 1, -1)
+        alone = encoder.transformer(scoped(params, "encoder"), window, PLAIN)
+        torch.testing.assert_close(found.words[0, 0, word], alone[0, 0, head % 16])
+
+
+def test_words_are_taken_at_their_heads() -> None:
+    vectors = torch.arange(24.0).view(1, 4, 3, 2)  # two rows of two windows of three pieces
+    inputs = {"heads": torch.tensor([[[1, 4], [5, 0]]])}
+    lengths = torch.tensor([[2, 1]])
+    empty = torch.zeros(1, 2, 2, dtype=torch.long)
+    batch = Batch(inputs, lengths, empty, torch.zeros(1).long(), lengths, empty)
+    found = take_words(vectors, batch, PLAIN)
+    assert found.words.tolist() == [[[[2, 3], [8, 9]], [[22, 23], [12, 13]]]]
+    assert found.whole.tolist() == [[[0, 1], [12, 13]]]
+
+
+def test_dropout_changes_training_and_not_scoring() -> None:
+    for kind in tiny.KINDS:
+        encoder = tiny.encoder(kind)
+        params, batch = double(encoder), batch_of(encoder, [TEXTS])
+
+        def words(
+            dropout: float,
+            encoder: Encoder = encoder,
+            params: Params = params,
+            batch: Batch = batch,
+        ) -> Tensor:
+            return encoder(params, batch, Mode(dropout)).words
+
+        assert torch.equal(words(0), words(0))
+        assert not torch.equal(words(0.5), words(0.5))

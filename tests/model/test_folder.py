@@ -1,0 +1,193 @@
+"""A tagger goes into a folder and comes out the same; a folder that is not right is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+import torch
+from safetensors.torch import save_file
+
+from hardner import checkpoint
+from hardner.batch import TagSet
+from hardner.errors import FileError, HardnerError
+from hardner.model.bert import BertEncoder
+from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.folder import build, describe, files_of, load_model, save_model
+from hardner.model.pieces import Pieces
+from hardner.model.tagger import Tagger
+from hardner.types import Sentence
+
+HEADS = ("attention", "bcls", "mcls", "mtcls")
+
+
+def same_work(one: Tagger, other: Tagger, params: Any, loaded: Any) -> None:
+    found, domains = tiny.everything("test")
+    found = [*found[:8], Sentence(("日本", "", "x" * 50, "IL-2", "\ud800")), Sentence(())]
+    names = ("tag", "domain", "bcls", "mcls", "mtcls")
+    results = []
+    for tagger, own in ((one, params), (other, loaded)):
+        store = tagger.store(found, [*domains[:8], 0, 0])
+        rows = torch.arange(len(found)).unsqueeze(0)
+        batch = store.batch(rows, store.widths(rows.numpy()))
+        tags = tagger.decode(own, batch, torch.arange(4))
+        results.append([tags, *(tagger.losses(own, batch, names)[name] for name in names)])
+    for ours, theirs in zip(*results, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+@pytest.mark.parametrize("decoder", ["crf", "softmax"])
+def test_what_is_loaded_decodes_bit_for_bit_the_same(
+    kind: str, decoder: str, tmp_path: Path
+) -> None:
+    tagger = tiny.tagger(kind, decoder, "IOBES", HEADS)
+    params = tiny.params(tagger, dtype=torch.float32)
+    save_model(tmp_path / "model", tagger, params)
+    loaded, read = load_model(tmp_path / "model")
+    assert list(read) == list(params)
+    assert all(torch.equal(read[n], params[n]) for n in params)
+    assert describe(loaded) == describe(tagger)
+    assert (loaded.tag_sets, loaded.decoder, loaded.heads) == (
+        tagger.tag_sets,
+        tagger.decoder,
+        tagger.heads,
+    )
+    same_work(tagger, loaded, params, read)
+    save_model(tmp_path / "again", loaded, read)
+    for path in (tmp_path / "model").iterdir():
+        assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_a_description_is_json_and_names_no_place(kind: str) -> None:
+    tagger = tiny.tagger(kind, heads=HEADS)
+    written = json.dumps(describe(tagger))
+    assert json.loads(written) == describe(tagger)
+    assert str(tiny.bert_folder().parent) not in written + str(files_of(tagger))
+
+
+def test_a_bert_folder_is_not_needed_any_more(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for path in tiny.bert_folder().iterdir():
+        (source / path.name).write_bytes(path.read_bytes())
+    tagger = Tagger(BertEncoder.load(source, limit=32), tiny.tag_sets())
+    save_model(tmp_path / "model", tagger, tagger.init())
+    for path in source.iterdir():
+        path.unlink()
+    loaded, params = load_model(tmp_path / "model")
+    assert isinstance(loaded.encoder, BertEncoder)
+    assert loaded.encoder.pieces.limit == 32
+    store = loaded.store(tiny.sentences("Disease"))
+    rows = torch.tensor([[0]])
+    assert loaded.decode(params, store.batch(rows, store.widths(rows.numpy()))).shape[:2] == (1, 1)
+
+
+def test_loading_leaves_the_random_numbers_alone(tmp_path: Path) -> None:
+    tagger = tiny.tagger("bert")
+    save_model(tmp_path / "model", tagger, tagger.init())
+    before = torch.get_rng_state()
+    load_model(tmp_path / "model")
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("vocabulary", [(), ("",), ("a", " ", "\u2028", "\ud800", "b\r", "\x85")])
+def test_any_word_survives(vocabulary: tuple[str, ...], tmp_path: Path) -> None:
+    tagger = Tagger(WordEncoder(vocabulary, 3, hidden=2), (TagSet("X", ("x",)),))
+    save_model(tmp_path / "model", tagger, tagger.init())
+    encoder = load_model(tmp_path / "model")[0].encoder
+    assert isinstance(encoder, WordEncoder)
+    assert encoder.vocabulary == vocabulary
+
+
+def test_weights_can_be_smaller_and_in_pieces(tmp_path: Path) -> None:
+    tagger = tiny.tagger("bilstm")
+    params = tiny.params(tagger, dtype=torch.float32)
+    save_model(tmp_path / "model", tagger, params, shard_bytes=10_000, dtype=torch.float16)
+    assert len(list((tmp_path / "model").glob("weights-*.safetensors"))) > 1
+    _, read = load_model(tmp_path / "model")
+    for name, value in params.items():
+        torch.testing.assert_close(read[name], value, rtol=1e-3, atol=1e-3)
+
+
+Change = Callable[[dict[str, Any]], object]
+BAD: dict[str, tuple[Change, str]] = {
+    "encoder": (
+        lambda c: c["encoder"].update(kind="mamba"),
+        "unknown encoder 'mamba'; this version of hardner knows words, pieces, bert",
+    ),
+    "decoder": (lambda c: c.update(decoder="semi-crf"), "unknown decoder 'semi-crf'; "),
+    "head": (lambda c: c["heads"]["domain"].update(kind="gan"), "unknown head 'gan'; "),
+    "scheme": (lambda c: c["tag_sets"][0].update(scheme="IOBX"), "unknown tag scheme 'IOBX'; "),
+    "cell": (lambda c: c["encoder"].update(cell="sru"), "damaged or newer than this hardner: "),
+    "option": (lambda c: c["encoder"].update(depth=2), "damaged or newer than this hardner: "),
+    "missing": (lambda c: c["encoder"].pop("hidden"), "parameter encoder.recurrent.weight_ih is "),
+    "nothing": (lambda c: c.clear(), "damaged or newer than this hardner: KeyError('encoder')"),
+    "type": (lambda c: c["encoder"].update(hidden="x"), "damaged or newer than this hardner: "),
+    "list": (lambda c: c.update(heads=[]), "damaged or newer than this hardner: "),
+    "shape": (
+        lambda c: c["encoder"].update(hidden=11),
+        "parameter encoder.recurrent.weight_ih is [1, 2, 40, 26], the network wants [1, 2, 44, 26]",
+    ),
+    "lacking": (
+        lambda c: c["heads"].update(mtcls={"kind": "extent", "size": 20}),
+        "parameter mtcls.bias is missing",
+    ),
+    "foreign": (
+        lambda c: c["heads"].pop("domain"),
+        "parameter critic.attention.bias is not part of the network",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_folder_that_does_not_fit_gets_one_clear_line(name: str, tmp_path: Path) -> None:
+    tagger = tiny.tagger("bilstm", heads=("attention",))
+    config = json.loads(json.dumps(describe(tagger)))
+    change, says = BAD[name]
+    change(config)
+    checkpoint.save(tmp_path / "model", tagger.init(), config, files_of(tagger))
+    with pytest.raises(FileError) as told:
+        load_model(tmp_path / "model")
+    message = str(told.value)
+    assert message.startswith(f"{tmp_path / 'model'}: {says}")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_missing_and_damaged_files_are_named(kind: str) -> None:
+    tagger = tiny.tagger(kind)
+    config, files = describe(tagger), files_of(tagger)
+    for name in files:
+        without = {n: content for n, content in files.items() if n != name}
+        with pytest.raises(HardnerError, match=f"^{name} is missing$"):
+            build(config, without)
+        if name.endswith(".json"):
+            with pytest.raises(HardnerError, match="damaged"):
+                build(config, files | {name: b"{nope"})
+
+
+def test_parameters_of_another_network_are_not_saved(tmp_path: Path) -> None:
+    tagger = tiny.tagger("bilstm")
+    with pytest.raises(HardnerError, match=r"parameter frozen\.words is"):
+        save_model(tmp_path / "model", tagger, tiny.params(tagger, tasks=2))
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_cannot_be_stored_is_named() -> None:
+    reads = tiny.encoder("transformer")
+    assert isinstance(reads, PieceEncoder)
+    function = PieceEncoder(reads.transformer, Pieces(lambda _: [5], 1, 2, 3))
+    with pytest.raises(HardnerError, match="without a tokenizer"):
+        files_of(Tagger(function, tiny.tag_sets()))
+    with pytest.raises(HardnerError, match="does not fit on a line"):
+        files_of(Tagger(WordEncoder(("a\nb",)), tiny.tag_sets()))
+
+
+def test_a_foreign_model_folder_is_refused(tmp_path: Path) -> None:
+    save_file({"x": torch.zeros(2)}, tmp_path / "weights.safetensors")
+    with pytest.raises(FileError, match="not a hardner model"):
+        load_model(tmp_path)

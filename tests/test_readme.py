@@ -1,0 +1,120 @@
+"""The pages tell the truth: commands print what is shown, code runs, links and targets exist."""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/formats.md")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+def blocks(language: str) -> list[str]:
+    return [body for found, body in BLOCK.findall(README) if found == language]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A folder that looks like the checkout to the README's commands, with `hardner` in ../bin."""
+    folder = tmp_path / "hardner"
+    folder.mkdir()
+    (folder / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "shared").symlink_to(ROOT.parent / "shared")
+    command = tmp_path / "bin" / "hardner"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hardner "$@"\n')
+    command.chmod(0o755)
+    return folder
+
+
+def steps(block: str) -> list[tuple[str, list[str]]]:
+    """The commands of a block, each with the lines that it prints."""
+    lines = block.splitlines()
+    assert lines[0].startswith("$ ")
+    number = 0
+    numbered = [(number := number + line.startswith("$ "), line) for line in lines]
+    groups = [[line for _, line in group] for _, group in groupby(numbered, lambda pair: pair[0])]
+    return [(command.removeprefix("$ "), shown) for command, *shown in groups]
+
+
+def test_blocks_are_read_as_commands_and_their_output() -> None:
+    assert steps("$ a | b\none\ntwo\n$ c\n") == [("a | b", ["one", "two"]), ("c", [])]
+    assert len(blocks("console")) >= 3
+    assert len(blocks("pycon")) >= 2
+
+
+SHARED = [block for block in blocks("console") if "../shared" in block]
+EVERYWHERE = [block for block in blocks("console") if "../shared" not in block]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param("".join(EVERYWHERE), id="example data"),
+        pytest.param("".join(SHARED), id="real corpora", marks=pytest.mark.shared),
+    ],
+)
+def test_commands_print_what_is_shown(workspace: Path, block: str) -> None:
+    path = f"{workspace.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    source = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": source, "COLUMNS": "80"}
+    for command, shown in steps(block):
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=workspace,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert [line.rstrip() for line in done.stdout.splitlines()] == shown, command
+
+
+def test_python_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    session = doctest.DocTestParser().get_doctest(
+        "".join(blocks("pycon")), {}, "README", "README.md", 0
+    )
+    said: list[str] = []
+    outcome = doctest.DocTestRunner(verbose=False).run(session, out=said.append)
+    assert outcome.attempted > 10
+    assert not outcome.failed, "".join(said)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_paths_exist(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    links = re.findall(r"\]\((?!\w+:|#)([^)#]+)", text)
+    paths = re.findall(r"`((?:src|tests|docs|examples|benchmarks|\.ci)/[\w./-]*)`", text)
+    here = (ROOT / page).parent
+    assert [link for link in links if not (here / link).exists()] == []
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_make_knows_every_target_that_the_pages_name() -> None:
+    named = {
+        target
+        for page in PAGES
+        for target in re.findall(r"(?:^|`)make (\w+)", (ROOT / page).read_text("utf-8"), re.M)
+    }
+    assert {"setup", "demo", "test", "lint", "bench"} <= named
+    for target in sorted(named):
+        command = ["make", "--dry-run", target]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    assert re.search(r"^make test\b", README, re.M)
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert [line for line in script.splitlines() if line.startswith("make ")] == ["make test"]
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
