@@ -4,7 +4,8 @@
 
 The peer is what one writes first: for each task copy the model (`torch.nn.LSTM`, which is cuDNN on
 a GPU, and `pytorch-crf`), take the inner steps, and leave the query gradient with the original.
-Both sides run HGDA with one inner step on the same synthetic sentences. `--real` runs 10,000
+Both sides run HGDA with one inner step on the same synthetic sentences, all of one length or, as in
+real text, of different lengths. `--real` runs 10,000
 iterations of the BiLSTM preset on real source corpora, `--growth` shows how time grows.
 """
 
@@ -21,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from record import record
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
@@ -42,21 +44,23 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 NAME = torch.cuda.get_device_name() if DEVICE == "cuda" else "CPU, 2 cores"
 
 
-def synthetic(count: int, length: int) -> list[Sentence]:
+def synthetic(count: int, length: int, ragged: bool = False) -> list[Sentence]:
+    """Sentences of random words: all of a length, or as different as real ones."""
     rng = np.random.default_rng(0)
     words = [f"w{i}" for i in range(WORDS)]
     sentences = []
     for _ in range(count):
-        tokens = tuple(words[i] for i in rng.integers(0, WORDS, length))
-        start = int(rng.integers(0, length - 3))
+        own = int(rng.integers(length // 4, length + 1)) if ragged else length
+        tokens = tuple(words[i] for i in rng.integers(0, WORDS, own))
+        start = int(rng.integers(0, own - 2))
         sentences.append(Sentence(tokens, (Span(start, start + 2, "X"),)))
     return sentences
 
 
 class Copied(nn.Module):
-    """The peer's network."""
+    """The peer's network; rows of different lengths are packed, as both directions need it."""
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, ragged: bool) -> None:
         from torchcrf import CRF
 
         super().__init__()
@@ -64,11 +68,16 @@ class Copied(nn.Module):
         self.out = nn.Linear(256, 3)
         self.crf = CRF(3, batch_first=True)
         self.domain = nn.Linear(256, len(DOMAINS))
+        self.ragged = ragged
 
     def forward(
         self, x: Tensor, mask: Tensor, tags: Tensor, domain: Tensor
     ) -> tuple[Tensor, Tensor]:
-        h = self.lstm(x)[0]
+        if self.ragged:
+            packed = pack_padded_sequence(x, mask.sum(1).cpu(), True, enforce_sorted=False)
+            h = pad_packed_sequence(self.lstm(packed)[0], True, total_length=x.shape[1])[0]
+        else:
+            h = self.lstm(x)[0]
         lab = -self.crf(self.out(h), tags, mask=mask, reduction="mean")
         pooled = (h * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
         return lab, nn.functional.cross_entropy(self.domain(pooled), domain)
@@ -153,28 +162,38 @@ def ours(tagger: Tagger, store: Store, domains: Domains, tasks: int, shots: int,
     return lambda: next(steps)
 
 
-def copies(store: Store, domains: Domains, tasks: int, shots: int, length: int) -> Call:
+def copies(
+    store: Store, domains: Domains, tasks: int, shots: int, length: int, ragged: bool
+) -> Call:
     rows = random_rows(domains, tasks, shots, 0)
     widths = {"words": length, "forms": length}
     both = [torch.from_numpy(r).to(DEVICE) for r in (rows.supports[0], rows.query)]
     support, query = (store.batch(r, widths) for r in both)
     table = torch.randn(WORDS + 1, 300, device=DEVICE)
-    model = Copied(300).to(DEVICE)
+    model = Copied(300, ragged).to(DEVICE)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-6)
     return lambda: plain_loop(model, table, optimizer, support, query, 1e-3)
 
 
-def case(tasks: int, shots: int, length: int, peer: bool = True, meta: str = "first") -> None:
-    sentences = synthetic(1500, length)
+def case(
+    tasks: int,
+    shots: int,
+    length: int,
+    peer: bool = True,
+    meta: str = "first",
+    ragged: bool = False,
+) -> None:
+    sentences = synthetic(1500, length, ragged)
     domains = np.arange(len(sentences)) % len(DOMAINS)
     tagger = network(vocabulary_of(sentences), 300, Characters(filters=0))
     store = tagger.store(sentences, domains.tolist(), DEVICE)
     calls = [ours(tagger, store, domains, tasks, shots, meta)]
     if peer:
-        calls.append(copies(store, domains, tasks, shots, length))
+        calls.append(copies(store, domains, tasks, shots, length, ragged))
     side_by_side(calls, 2)
     mine, *theirs = side_by_side(calls, 20 if DEVICE == "cuda" else 7)
-    label = f"HGDA iteration, m={tasks}, K={shots}, {length} tokens, {meta} order"
+    size = f"up to {length} tokens" if ragged else f"{length} tokens"
+    label = f"HGDA iteration, m={tasks}, K={shots}, {size}, {meta} order"
     peer_name = "loop over copies" if peer else ""
     record("metatrain", label, NAME, mine, theirs[0] if peer else None, peer_name, "ms")
 
@@ -235,6 +254,7 @@ def main() -> None:
     torch.set_num_threads(2)
     for tasks, shots in ((8, 5), (32, 5), (8, 50)):
         case(tasks, shots, 40)
+        case(tasks, shots, 40, ragged=True)
     if args.growth:
         for tasks, shots, length in ((2, 5, 40), (64, 5, 40), (8, 20, 40), (8, 5, 20), (8, 5, 80)):
             case(tasks, shots, length, peer=False)

@@ -133,7 +133,7 @@ def test_overrides_are_read_by_the_type_of_their_key(key: str, text: str, expect
         ("inner.steps", "three", "inner.steps: expected a whole number at least 1, got 'three'"),
         ("inner.steps", "0", "inner.steps: expected a whole number at least 1, got '0'"),
         ("inner.steps.more", "1", "inner.steps.more: no such key; inner.steps is a value"),
-        ("inner", "1", "inner.: no such key; [inner] has"),
+        ("inner", "1", "inner: a section, not a value; it has steps, rate"),
         ("encoder.train_words", "yes", "encoder.train_words: expected true or false, got 'yes'"),
         ("train.dropout", "2", "train.dropout: expected a number 0 to 1, got '2'"),
         ("train.dropout", "nan", "train.dropout: expected a number 0 to 1, got 'nan'"),

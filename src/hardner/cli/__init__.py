@@ -14,6 +14,7 @@ from hardner import __version__
 from hardner.cli.convert import convert
 from hardner.cli.corpora import corpora
 from hardner.cli.hardness import hardness
+from hardner.cli.model import model
 from hardner.cli.train import SETTINGS, train
 from hardner.errors import HardnerError
 
@@ -49,6 +50,7 @@ app.command()(convert)
 app.command()(corpora)
 app.command(context_settings=SETTINGS)(train)
 app.command()(hardness)
+app.add_typer(model, name="model")
 
 
 def main() -> None:

@@ -43,9 +43,7 @@ class Exam:
             for s in sentences
         ]
         self._right = Ragged.of(tags, self.store.device)
-        self._marks = tuple(
-            marks_of(t, self.labels, self.store.device) for t in (self._own, right)
-        )
+        self._marks = tuple(marks_of(t, self.labels, self.store.device) for t in (self._own, right))
 
     def __call__(self, params: Params) -> list[dict[str, Breakdown]]:
         """Each model's parted score of each label."""

@@ -3,24 +3,27 @@
 Of formats that share an ending, the last is written, and read where no other knows the content.
 """
 
-from hardner.formats import (
-    ace,
-    bioc,
-    bioc_write,
-    brat,
-    conll,
-    conll_write,
-    docbin,
-    ontonotes,
-    plain,
-    pubtator,
-)
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from hardner.formats import brat, conll, conll_write, docbin, ontonotes, plain, pubtator
 from hardner.formats.doccano import DOCCANO
 from hardner.formats.format import HOLDABLE, Format
 from hardner.formats.jsonl import reader, writer
 from hardner.formats.labelstudio import LABELSTUDIO
 from hardner.formats.prodigy import PRODIGY
 from hardner.formats.rich import RICH
+
+
+def later(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module with heavy imports, which wait until it is called."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(import_module(f"hardner.formats.{module}"), name)(*args, **kwargs)
+
+    return call
+
 
 _ROWS = (
     Format(
@@ -63,26 +66,26 @@ _ROWS = (
         name="ace",
         endings=(".apf.xml", ".sgm"),
         about="ACE 2005: a folder of .sgm and .apf.xml files, or one pair",
-        read=ace.read,
-        sniff=ace.sniff,
+        read=later("ace", "read"),
+        sniff=later("ace", "sniff"),
         folder=True,
     ),
     Format(
         name="bioc",
         endings=(".xml",),
         about="BioC XML",
-        read=bioc.read_xml,
-        write=bioc_write.write_xml,
-        sniff=bioc.sniff_xml,
+        read=later("bioc", "read_xml"),
+        write=later("bioc_write", "write_xml"),
+        sniff=later("bioc", "sniff_xml"),
         holds=frozenset(HOLDABLE) - {"sentences"},
     ),
     Format(
         name="biocjson",
         endings=(".bioc.json", ".json"),
         about="BioC JSON",
-        read=bioc.read_json,
-        write=bioc_write.write_json,
-        sniff=bioc.sniff_json,
+        read=later("bioc", "read_json"),
+        write=later("bioc_write", "write_json"),
+        sniff=later("bioc", "sniff_json"),
         holds=frozenset(HOLDABLE) - {"sentences"},
     ),
     Format(

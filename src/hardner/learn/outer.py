@@ -18,7 +18,6 @@ from hardner.learn.weighting import Weighting, weigh
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 
-
 Key = TypeVar("Key")
 
 

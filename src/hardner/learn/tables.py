@@ -89,6 +89,8 @@ def parse(kind: type, key: str, text: str, section: str = "") -> Table:
         raise HardnerError(f"{whole}: no such key; {place} has {', '.join(known)}")
     expected = known[first]
     if is_dataclass(expected) and isinstance(expected, type):
+        if not rest:
+            raise HardnerError(f"{whole}: a section, not a value; it has {', '.join(keys(expected))}")
         return {first: parse(expected, rest, text, whole)}
     if rest:
         raise HardnerError(f"{whole}.{rest}: no such key; {whole} is a value")

@@ -107,8 +107,15 @@ class BertEncoder:
         return take_words(vectors, batch, mode)
 
 
+def configuration(model: Any) -> str:
+    """What `network` makes the network again of; not where it was found."""
+    found = json.loads(model.config.to_json_string(use_diff=False))
+    found.pop("_name_or_path", None)
+    return json.dumps(found, indent=1, sort_keys=True)
+
+
 def network(config: str) -> Any:
-    """The network that a ``config.json`` describes, its weights yet to be given."""
+    """The network that a configuration describes, its weights yet to be given."""
     with _quiet() as transformers, torch.random.fork_rng(devices=[]):
         made = transformers.AutoConfig.for_model(**json.loads(config))
         return _bare(transformers.AutoModel.from_config(made))

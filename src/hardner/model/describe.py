@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
-from hardner.model.bert import BertEncoder, network
+from hardner.model.bert import BertEncoder, configuration, network
 from hardner.model.characters import Characters
 from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
 from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
@@ -82,8 +82,8 @@ def files_of(tagger: Tagger) -> dict[str, bytes]:
     if isinstance(encoder, PieceEncoder):
         return {TOKENIZER: _tokenizer_of(encoder.pieces)}
     if isinstance(encoder, BertEncoder):
-        config = encoder.model.config.to_json_string(use_diff=False)
-        return {TOKENIZER: _tokenizer_of(encoder.pieces), BERT: config.encode()}
+        config = configuration(encoder.model).encode()
+        return {TOKENIZER: _tokenizer_of(encoder.pieces), BERT: config}
     raise _unknown("encoder", type(encoder).__name__, ENCODERS)
 
 
@@ -214,10 +214,16 @@ def _file(files: Files, name: str) -> str:
     return files[name].decode("utf-8", "surrogatepass")
 
 
+def shapes(tagger: Tagger) -> dict[str, tuple[int, ...]]:
+    """Of all parameters, none of which is drawn."""
+    with torch.device("meta"):
+        return {name: tuple(p.shape) for name, p in tagger.init().items()}
+
+
 def _check_params(tagger: Tagger, params: Params) -> None:
-    """Whether the parameters are those of the network; its numbers need not be drawn for that."""
-    with torch.device("meta"), _readable():
-        expected = {name: tuple(p.shape) for name, p in tagger.init().items()}
+    """Whether the parameters are those of the network."""
+    with _readable():
+        expected = shapes(tagger)
     if odd := sorted(expected.keys() ^ params.keys()):
         state = "is missing" if odd[0] in expected else "is not part of the network"
         raise HardnerError(f"parameter {odd[0]} {state}")

@@ -1,0 +1,136 @@
+"""``hardner model``: what a network is made of."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hardner.errors import HardnerError
+
+if TYPE_CHECKING:
+    from hardner.model.tagger import Tagger
+
+model = typer.Typer(help="Look at networks.", no_args_is_help=True)
+
+
+class Part(NamedTuple):
+    """Some parameters of a network that belong together."""
+
+    name: str
+    tensors: int
+    parameters: int
+
+    @property
+    def learns(self) -> bool:
+        """Whether training changes it."""
+        return not self.name.startswith("frozen")
+
+
+@model.callback()
+def _root() -> None:
+    """Look at networks."""
+
+
+@model.command()
+def show(
+    name: Annotated[
+        str | None, typer.Argument(metavar="PRESET|FOLDER", help="Without it: every preset.")
+    ] = None,
+    vocabulary: Annotated[
+        int | None, typer.Option(min=0, help="Words, or pieces of words, that a preset knows.")
+    ] = None,
+    domains: Annotated[int, typer.Option(min=1, help="Domains of one label, for a preset.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Show the parts of a network and count their parameters.
+
+    Examples:
+
+    - `hardner model show`
+    - `hardner model show hgda --vocabulary 50000`
+    - `hardner model show ./my-model --json`
+    """
+    from hardner.model.presets import PRESETS
+
+    names = list(PRESETS) if name is None else [name]
+    found = [_found(one, vocabulary, domains) for one in names]
+    if as_json:
+        records = [_record(*one) for one in found]
+        typer.echo(json.dumps(records[0] if name else records, indent=2, ensure_ascii=False))
+        return
+    for number, one in enumerate(found):
+        if number:
+            typer.echo()
+        _print(*one)
+
+
+def _found(name: str, vocabulary: int | None, domains: int) -> tuple[str, str, "Tagger"]:
+    """The name, a line about the network, and the network."""
+    from hardner.model.describe import load_model
+    from hardner.model.presets import PRESETS
+
+    if name in PRESETS:
+        preset = PRESETS[name]
+        size = preset.usual if vocabulary is None else vocabulary
+        labels = {f"domain {number}": ("label",) for number in range(1, domains + 1)}
+        return name, preset.about, preset.sketch(size, labels)
+    if not Path(name).is_dir():
+        known = ", ".join(PRESETS)
+        raise HardnerError(f"{name}: neither a model folder nor one of the presets {known}")
+    if vocabulary is not None:
+        raise HardnerError(f"{name}: a model has its own vocabulary; leave out --vocabulary")
+    tagger, _ = load_model(name)
+    return name, f"a model for {', '.join(tagger.domains)}", tagger
+
+
+def parts_of(tagger: "Tagger") -> list[Part]:
+    """The encoder layer by layer, every other part as one."""
+    from math import prod
+
+    from hardner.model.describe import shapes
+
+    found: dict[str, list[int]] = {}
+    for name, shape in shapes(tagger).items():
+        part, *inner = name.split(".")
+        key = f"{part}.{inner[0]}" if part in ("encoder", "frozen") else part
+        found.setdefault(key, []).append(prod(shape))
+    return [Part(name, len(sizes), sum(sizes)) for name, sizes in found.items()]
+
+
+def _totals(parts: Sequence[Part]) -> tuple[int, int]:
+    """All parameters, and those that learn."""
+    return sum(p.parameters for p in parts), sum(p.parameters for p in parts if p.learns)
+
+
+def _record(name: str, about: str, tagger: "Tagger") -> dict[str, object]:
+    parts = parts_of(tagger)
+    total, learns = _totals(parts)
+    return {
+        "name": name,
+        "about": about,
+        "decoder": tagger.decoder,
+        "domains": {t.domain: {"scheme": t.scheme, "tags": len(t.tags)} for t in tagger.tag_sets},
+        "parts": [{**part._asdict(), "learns": part.learns} for part in parts],
+        "parameters": total,
+        "learns": learns,
+    }
+
+
+def _print(name: str, about: str, tagger: "Tagger") -> None:
+    parts = parts_of(tagger)
+    total, learns = _totals(parts)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("part", no_wrap=True)
+    table.add_column("tensors", justify="right", no_wrap=True)
+    table.add_column("parameters", justify="right", no_wrap=True)
+    for part in parts:
+        table.add_row(part.name, str(part.tensors), f"{part.parameters:,}")
+    table.add_row("all", str(sum(p.tensors for p in parts)), f"{total:,}", style="bold")
+    if learns != total:
+        table.add_row("of them learn", "", f"{learns:,}")
+    typer.echo(f"{name}: {about}")
+    Console().print(table)

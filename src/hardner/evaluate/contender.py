@@ -1,0 +1,201 @@
+"""What is scored: a model or a way to train one, and how it is fitted to a target."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from hardner.errors import FileError, HardnerError
+from hardner.evaluate.adaptation import PRESETS, Adaptation, adaptation
+from hardner.evaluate.plans import Protocol, TrainOn
+from hardner.evaluate.targets import domain_of
+from hardner.learn.experiment import Experiment, read
+from hardner.learn.material import BENCHMARK
+from hardner.learn.methods import PLANS
+from hardner.learn.run import EXPERIMENT, MODEL
+from hardner.model.bert import BertEncoder
+from hardner.model.describe import load_model
+from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.layers import Params
+from hardner.model.tagger import Tagger
+from hardner.types import Corpus, Sentence
+from hardner.vectors import load_vectors
+
+LOCAL = ("device", "data.root")
+"""Keys of an experiment that say where it ran and nothing about what it does."""
+
+
+class Model(NamedTuple):
+    """A network and its parameters."""
+
+    tagger: Tagger
+    params: Params
+
+
+Start = Callable[[Sequence[Corpus], Mapping[str, Sequence[Sentence]], str], Model]
+"""(targets, what is drawn of each if it is trained on, the name of this draw) -> a model."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A row of a table."""
+
+    method: str
+    """As tables name it."""
+    encoder: str
+    preset: str
+    adaptation: Adaptation
+    train: TrainOn
+    adapt: bool
+    seed: int
+    config: Mapping[str, Any]
+    start: Start
+    device: str = "cpu"
+    target: str = ""
+    """The only domain that it may be tested on; empty for any."""
+    seen: frozenset[str] = frozenset()
+    """Corpora that it was trained on."""
+    vectors: str = ""
+    """A file that knows words which the model has not seen."""
+
+
+def of_folder(
+    path: str | Path,
+    protocol: Protocol,
+    name: str = "",
+    preset: str = "",
+    vectors: str = "",
+    device: str = "cpu",
+) -> Contender:
+    """A trained model: the folder of a run, or of a model alone.
+
+    Args:
+        path: The folder.
+        protocol: What it will be put through.
+        name: Of its row, which may be one of `PLANS`; by default from the run's method.
+        preset: Of the adaptation; by default the run's own.
+        vectors: A file of word vectors; by default the run's own.
+        device: Where to compute.
+    """
+    folder = Path(path)
+    ran = (folder / EXPERIMENT).is_file()
+    if ran and not (folder / MODEL).is_dir():
+        raise FileError(folder, "the run has no model yet; train it further")
+    experiment = read(folder / EXPERIMENT) if ran else None
+    model = Model(*load_model(folder / MODEL if ran else folder))
+    model = Model(model.tagger, {n: p.to(device) for n, p in model.params.items()})
+    kind = kind_of(model.tagger)
+    plan = PLANS.get(name)
+    train: TrainOn = protocol.train if plan is None else plan.train
+    adapt = protocol.adapt if plan is None else plan.adapt
+    row = name or (method_name(experiment, adapt) if experiment else folder.name)
+    made = contender(experiment, kind, row, train, adapt, preset, device)
+    return replace(
+        made,
+        start=lambda targets, drawn, place: model,
+        vectors=vectors or made.vectors,
+        target=experiment.target if experiment else "",
+        seen=_trained_on(experiment) if experiment else frozenset(),
+    )
+
+
+def _trained_on(experiment: Experiment) -> frozenset[str]:
+    names = experiment.data.corpora or BENCHMARK
+    if experiment.data.layout == "folders":
+        return frozenset(names) & frozenset(experiment.data.corpora)
+    return frozenset(n for n in names if domain_of(n) != experiment.target)
+
+
+def contender(
+    experiment: Experiment | None,
+    kind: str,
+    name: str,
+    train: TrainOn,
+    adapt: bool,
+    preset: str,
+    device: str,
+) -> Contender:
+    """A row without a start, with all that an experiment, if there is one, says about it."""
+    trained = experiment.preset if experiment else ""
+    chosen = preset or (trained if trained in PRESETS else "paper")
+    rule = adaptation(chosen, kind)
+    if experiment and experiment.method == "wpz":
+        rule = replace(rule, prototypes=True)
+    return Contender(
+        method=name,
+        encoder=kind,
+        preset=chosen if trained in (chosen, "") else f"{trained}, adapted by {chosen}",
+        adaptation=rule,
+        train=train,
+        adapt=adapt,
+        seed=experiment.seed if experiment else 0,
+        config=_config(experiment, rule, train, adapt),
+        start=_nothing,
+        device=device,
+        vectors=experiment.encoder.vectors if experiment else "",
+    )
+
+
+def method_name(experiment: Experiment, adapt: bool) -> str:
+    """The name that the papers' tables give to what an experiment does; its own if they do not."""
+    merged = experiment.decoder.per == "all"
+    for name, plan in PLANS.items():
+        same = (plan.method, plan.merged, plan.adapt) == (experiment.method, merged, adapt)
+        if same and plan.train == "sources":
+            return name
+    return "MultiTask" if experiment.method == "multitask" else experiment.method
+
+
+def kind_of(tagger: Tagger) -> str:
+    """The kind of a tagger's encoder, as experiments name it."""
+    if isinstance(tagger.encoder, WordEncoder):
+        return f"bi{tagger.encoder.cell}"
+    if isinstance(tagger.encoder, PieceEncoder):
+        return "transformer"
+    return "bert" if isinstance(tagger.encoder, BertEncoder) else "other"
+
+
+def with_words(model: Model, words: Collection[str], path: str) -> Model:
+    """The model with vectors, from a file, for words that it does not know as they are written."""
+    encoder = model.tagger.encoder
+    if not path or not isinstance(encoder, WordEncoder):
+        return model
+    unknown = set(words) - set(encoder.vocabulary)
+    vectors = load_vectors(path, unknown)
+    if vectors.words and vectors.dimension != encoder.dimension:
+        held = f"its vectors have {vectors.dimension} numbers, the model's {encoder.dimension}"
+        raise FileError(path, held)
+    larger = replace(encoder, vocabulary=encoder.vocabulary + vectors.words)
+    table = model.params[encoder.words]
+    rows = torch.cat((table, vectors.matrix.to(table).unsqueeze(0)), dim=1)  # [1, words + 1, D]
+    return Model(replace(model.tagger, encoder=larger), model.params | {encoder.words: rows})
+
+
+def decoder_for(tagger: Tagger, corpus: Corpus) -> int:
+    """Which decoder of a tagger is for a corpus: its own, its domain's, or the only one."""
+    for name in (corpus.name, corpus.domain):
+        if name in tagger.domains:
+            return tagger.domains.index(name)
+    if len(tagger.domains) > 1:
+        known = ", ".join(tagger.domains)
+        raise HardnerError(f"the model has no decoder for {corpus.name}, only for {known}")
+    return 0
+
+
+def _config(
+    experiment: Experiment | None, rule: Adaptation, train: TrainOn, adapt: bool
+) -> dict[str, Any]:
+    table = experiment.table() if experiment else {}
+    for key in LOCAL:
+        section, _, name = key.rpartition(".")
+        (table.get(section, {}) if section else table).pop(name, None)
+    fitted = asdict(rule) | {"parts": sorted(rule.parts)} if adapt else None
+    return {"experiment": table, "train": train, "adaptation": fitted}
+
+
+def _nothing(
+    targets: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], place: str
+) -> Model:
+    raise HardnerError("there is no model to start from")

@@ -1,0 +1,187 @@
+"""The three ways from a contender to scores: fitted to samples, as it is, or trained for each."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from hardner.batch import Ints, TagSet
+from hardner.errors import HardnerError
+from hardner.evaluate.contender import Contender, Model, decoder_for, with_words
+from hardner.evaluate.exam import Exam
+from hardner.evaluate.fit import fit
+from hardner.evaluate.plans import Size
+from hardner.evaluate.score import Breakdown
+from hardner.model.encoders import vocabulary_of
+from hardner.model.layers import Params, part_of
+from hardner.seeds import seed_of
+from hardner.types import Corpus, Sentence, Span
+
+COPIES = 10
+"""Of the parameters that are fitted: how many a step holds in memory at once."""
+
+Pools = Mapping[str, Sequence[Sentence]]
+"""By corpus, the sentences that are drawn from."""
+Drawn = Mapping[int, Mapping[str, Sequence[int]]]
+"""By sample and corpus, which of them are drawn."""
+
+
+class Scored(NamedTuple):
+    """How a contender did on a corpus, after some samples."""
+
+    corpus: Corpus
+    samples: tuple[int, ...]
+    scores: list[dict[str, Breakdown]]
+    """Of each sample, by label."""
+    predictions: list[list[tuple[Span, ...]]]
+    """Of each sample, the spans of each test sentence; none if they are not wanted."""
+    seconds: float
+    """A sample."""
+
+
+class Entrant(Protocol):
+    """A contender on a corpus, or on several at once."""
+
+    def scores(self, size: Size, drawn: Drawn) -> Iterator[Scored]:
+        """Score it after each of the drawn samples."""
+        ...
+
+
+def entrant(
+    contender: Contender, found: Sequence[Corpus], pools: Pools, predictions: bool
+) -> Entrant:
+    """The contender on some corpora."""
+    if contender.train in ("target", "sources and target"):
+        return Trained(contender, found, pools, predictions)
+    (corpus,) = found
+    if contender.adapt:
+        return Fitted(contender, corpus, pools[corpus.name], predictions)
+    return AsItIs(contender, corpus, predictions)
+
+
+class Fitted:
+    """One model, fitted to all samples at once, with a new decoder for each."""
+
+    def __init__(
+        self, contender: Contender, corpus: Corpus, pool: Sequence[Sentence], predictions: bool
+    ) -> None:
+        self._contender, self._corpus, self._pool = contender, corpus, pool
+        self._predictions = predictions
+        model = contender.start([corpus], {}, "")
+        _refuse_seen(contender, model, corpus)
+        model = with_words(model, vocabulary_of((*pool, *corpus.test)), contender.vectors)
+        labels = tuple(sorted({span.label for sentence in pool for span in sentence.spans}))
+        scheme = model.tagger.tag_sets[0].scheme
+        self._tagger = model.tagger.with_domains([TagSet(corpus.domain, labels, scheme)])
+        shared = {n: p for n, p in model.params.items() if part_of(n) in ("encoder", "frozen")}
+        self._params: Params = shared
+        self._exam = Exam(self._tagger, corpus.test, device=contender.device)
+
+    def scores(self, size: Size, drawn: Drawn) -> Iterator[Scored]:
+        """Score the samples in groups as large as the memory allows."""
+        group = group_size(self._params, self._contender, len(drawn))
+        samples = list(drawn)
+        for first in range(0, len(samples), group):
+            chosen = tuple(samples[first : first + group])
+            began = time.perf_counter()
+            rows = [drawn[sample][self._corpus.name] for sample in chosen]
+            fitted = self._fitted(size, chosen, rows)
+            scores = self._exam(fitted)
+            seconds = (time.perf_counter() - began) / len(chosen)
+            predicted = self._exam.predictions(fitted) if self._predictions else []
+            yield Scored(self._corpus, chosen, scores, predicted, seconds)
+
+    def _fitted(self, size: Size, samples: Sequence[int], drawn: Sequence[Sequence[int]]) -> Params:
+        """The parameters of each sample, all from the same encoder and each with its decoder."""
+        device, seed = self._contender.device, self._contender.seed
+        place = [(self._corpus.name, repr(size), sample, seed) for sample in samples]
+        fresh = [
+            self._tagger.init_decoder(torch.Generator().manual_seed(seed_of("decoder", *at)))
+            for at in place
+        ]
+        decoder = {n: torch.cat([p[n] for p in fresh]).to(device) for n in fresh[0]}
+        used, index = np.unique(np.array(drawn, np.int64), return_inverse=True)
+        rows: Ints = index.reshape(len(samples), -1)
+        store = self._tagger.store([self._pool[row] for row in used], device=device)
+        return fit(
+            self._tagger,
+            self._params | decoder,
+            store,
+            rows,
+            self._contender.adaptation,
+            [seed_of("order", *at) for at in place],
+        )
+
+
+class AsItIs:
+    """A model that knows the labels already; every sample is given the same score."""
+
+    def __init__(self, contender: Contender, corpus: Corpus, predictions: bool) -> None:
+        self._corpus = corpus
+        began = time.perf_counter()
+        model = contender.start([corpus], {}, "")
+        self._score, self._predicted = _examined(contender, model, corpus, predictions)
+        self._seconds = time.perf_counter() - began
+
+    def scores(self, size: Size, drawn: Drawn) -> Iterator[Scored]:
+        """The same score for all of them."""
+        many = len(drawn)
+        predicted = [self._predicted] * many if self._predicted is not None else []
+        yield Scored(self._corpus, tuple(drawn), [self._score] * many, predicted, self._seconds)
+
+
+class Trained:
+    """A model trained on what is drawn of its targets, and perhaps on sources, for each sample."""
+
+    def __init__(
+        self, contender: Contender, found: Sequence[Corpus], pools: Pools, predictions: bool
+    ) -> None:
+        self._contender, self._found, self._pools = contender, found, pools
+        self._predictions = predictions
+
+    def scores(self, size: Size, drawn: Drawn) -> Iterator[Scored]:
+        """Train and score sample after sample."""
+        for sample, rows in drawn.items():
+            began = time.perf_counter()
+            chosen = {n: [self._pools[n][row] for row in found] for n, found in rows.items()}
+            model = self._contender.start(self._found, chosen, f"{size}-{sample}")
+            for corpus in self._found:
+                score, predicted = _examined(self._contender, model, corpus, self._predictions)
+                seconds = (time.perf_counter() - began) / len(self._found)
+                kept = [] if predicted is None else [predicted]
+                yield Scored(corpus, (sample,), [score], kept, seconds)
+
+
+def _examined(
+    contender: Contender, model: Model, corpus: Corpus, predictions: bool
+) -> tuple[dict[str, Breakdown], list[tuple[Span, ...]] | None]:
+    """The score of a model by the decoder that it has for a corpus."""
+    model = with_words(model, vocabulary_of(corpus.test), contender.vectors)
+    domain = decoder_for(model.tagger, corpus)
+    exam = Exam(model.tagger, corpus.test, domain, contender.device)
+    predicted = exam.predictions(model.params)[0] if predictions else None
+    return exam(model.params)[0], predicted
+
+
+def _refuse_seen(contender: Contender, model: Model, corpus: Corpus) -> None:
+    """A target must not have been trained on."""
+    trained = contender.seen.union(model.tagger.domains)
+    if seen := {corpus.name, corpus.domain} & trained:
+        raise HardnerError(
+            f"the model was trained on {min(seen)}, so {corpus.name} is no unseen target for it; "
+            f'train it with target = "{corpus.domain}"'
+        )
+
+
+def group_size(params: Params, contender: Contender, samples: int) -> int:
+    """How many samples to fit together: one on a CPU, else equal groups that fit in memory."""
+    if torch.device(contender.device).type == "cpu":
+        return 1
+    parts = contender.adaptation.parts
+    each = sum(p.nbytes for n, p in params.items() if part_of(n) in parts) or 1
+    free, _ = torch.cuda.mem_get_info()
+    most = max(1, free // 2 // (COPIES * each))
+    return ceil(samples / ceil(samples / most))

@@ -1,0 +1,158 @@
+"""Train what a protocol needs, from one experiment: a run a target, or a run a sample."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hardner.errors import HardnerError
+from hardner.evaluate import targets
+from hardner.evaluate.contender import Contender, Model, contender, method_name
+from hardner.evaluate.plans import Protocol, TrainOn
+from hardner.files import atomic_write
+from hardner.learn.experiment import Experiment
+from hardner.learn.material import gather
+from hardner.learn.methods import PLANS
+from hardner.learn.network import network
+from hardner.learn.run import MODEL, Heard, device_of, run
+from hardner.model.describe import load_model
+from hardner.schemes import spans_to_tags
+from hardner.types import Corpus, Sentence
+
+Domains = Mapping[str, tuple[Sequence[Sentence], Sequence[Sentence]]]
+"""By name, sentences to train on and devel sentences."""
+
+
+def of_experiment(
+    experiment: Experiment,
+    protocol: Protocol,
+    runs: Path,
+    name: str = "",
+    preset: str = "",
+    heard: Callable[[Heard], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Contender:
+    """A contender that is trained when it is needed; its runs are kept, and gone on with.
+
+    Args:
+        experiment: How to train. Target, corpora and devel scoring are set as the protocol needs.
+        protocol: What it will be put through.
+        runs: The folder for its runs.
+        name: Of its row; one of `PLANS` also says what to train on and whether to adapt.
+        preset: Of the adaptation; by default the experiment's own.
+        heard: Told of the training.
+        stop: Asked after each iteration.
+    """
+    plan = PLANS.get(name)
+    train: TrainOn = protocol.train if plan is None else plan.train
+    adapt = protocol.adapt if plan is None else plan.adapt
+    if plan and plan.merged:
+        experiment = replace(experiment, decoder=replace(experiment.decoder, per="all"))
+    device = device_of(experiment)
+    row = name or method_name(experiment, adapt)
+    made = contender(experiment, experiment.encoder.kind, row, train, adapt, preset, device)
+    trainer = Trainer(experiment, protocol, runs, train, device, heard, stop)
+    return replace(made, start=trainer)
+
+
+@dataclass
+class Trainer:
+    """Trains a model for some targets; the last one is kept at hand."""
+
+    experiment: Experiment
+    protocol: Protocol
+    runs: Path
+    train: TrainOn
+    device: str
+    heard: Callable[[Heard], None]
+    stop: Callable[[], bool]
+    _last: tuple[str, Model] | None = None
+
+    def __call__(
+        self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], place: str
+    ) -> Model:
+        """The model for some targets, of which it may see what is drawn."""
+        name = self._name(found, place)
+        if self._last is None or self._last[0] != name:
+            self._last = name, self._model(found, drawn, self.runs / name)
+        return self._last[1]
+
+    def _name(self, found: Sequence[Corpus], place: str) -> str:
+        """Of a run; what is trained on the sources alone is shared by all it is right for."""
+        if place:
+            return "-".join([*(corpus.name for corpus in found), place])
+        return "sources" if self.protocol.sources is not None else found[0].domain
+
+    def _model(
+        self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], folder: Path
+    ) -> Model:
+        experiment = self._with_target(found, drawn, folder)
+        if self.train == "nothing":
+            model = Model(*network(experiment, gather(experiment)))
+        else:
+            if not run(experiment, folder, self.heard, self.stop).finished:
+                raise KeyboardInterrupt
+            model = Model(*load_model(folder / MODEL))
+        return Model(model.tagger, {n: p.to(self.device) for n, p in model.params.items()})
+
+    def _with_target(
+        self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], folder: Path
+    ) -> Experiment:
+        """The experiment on the sources alone, or on sentences written for it."""
+        e = self.experiment
+        own = {corpus.name for corpus in found}
+        if not drawn:
+            domain = found[0].domain
+            names = self._sources(own, {domain})
+            target = "" if self.protocol.sources is not None else domain
+            return replace(e, target=target, data=replace(e.data, corpora=names))
+        root = folder.with_name(folder.name + "-data")
+        domains = self._domains(found, drawn)
+        write_folders(root, domains)
+        devel = e.devel if any(d for _, d in domains.values()) else replace(e.devel, every=0)
+        data = replace(e.data, root=str(root), layout="folders", corpora=())
+        return replace(e, target="", data=data, devel=devel)
+
+    def _sources(self, own: set[str], domains: set[str]) -> tuple[str, ...]:
+        """The corpora that are trained on beside the targets."""
+        p, root = self.protocol, self.experiment.data.root
+        if p.sources is not None:
+            return tuple(n for n in p.sources if n not in p.optional or targets.present(n, root))
+        others = [n for n in p.targets if n not in own and targets.domain_of(n) not in domains]
+        return tuple(others)
+
+    def _domains(self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]]) -> Domains:
+        """What to train on, under the names of the decoders."""
+        parts = [(c, drawn[c.name], self._devel(c)) for c in found]
+        if self.train == "sources and target" and not self.protocol.together:
+            own, domains = {c.name for c in found}, {c.domain for c in found}
+            for name in self._sources(own, domains):
+                corpus = targets.load(name, self.experiment.data.root)
+                parts.append((corpus, corpus.train, corpus.devel))
+        merged: dict[str, tuple[list[Sentence], list[Sentence]]] = {}
+        for corpus, train, devel in parts:
+            per = corpus.name if self.experiment.decoder.per == "corpus" else corpus.domain
+            held = merged.setdefault(per, ([], []))
+            held[0].extend(train)
+            held[1].extend(devel)
+        return merged
+
+    def _devel(self, corpus: Corpus) -> Sequence[Sentence]:
+        return () if "devel" in self.protocol.splits else corpus.devel
+
+
+def write_folders(root: Path, domains: Domains) -> None:
+    """Sentences as a folder a domain, for an experiment whose layout is ``folders``."""
+    for name, splits in domains.items():
+        if "/" in name:
+            raise HardnerError(f"{name!r} cannot be the name of a folder")
+        folder = root / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for split, sentences in zip(("train", "devel"), splits, strict=True):
+            if sentences:
+                with atomic_write(folder / f"{split}.tsv") as file:
+                    file.writelines(_lines(sentence) for sentence in sentences)
+
+
+def _lines(sentence: Sentence) -> str:
+    tags = spans_to_tags(sentence.spans, len(sentence))
+    return "".join(f"{w}\t{t}\n" for w, t in zip(sentence.tokens, tags, strict=True)) + "\n"

@@ -1,0 +1,370 @@
+"""Runs: repeatable to the bit, whatever the order of the corpora and however often interrupted."""
+
+import json
+import lzma
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+import torch
+
+import hardner.learn.run
+from hardner import checkpoint
+from hardner.errors import HardnerError
+from hardner.learn.experiment import Experiment, experiment
+from hardner.learn.journal import entries
+from hardner.learn.material import gather
+from hardner.learn.run import Heard, Standing, run
+from hardner.learn.tables import merged, toml
+
+TINY: dict[str, Any] = {
+    "target": "Disease",
+    "device": "cpu",
+    "data": {"root": str(tiny.ROOT), "layout": "folders"},
+    "encoder": {"dimension": 8, "hidden": 6, "letters": 4, "filters": 4, "recurrent": 4},
+    "train": {"iterations": 12, "tasks": 2, "shots": 2, "save": 4},
+    "devel": {"every": 3, "episodes": 4},
+}
+
+
+def small(**values: Any) -> Experiment:
+    return experiment(TINY, values)
+
+
+def weights(folder: Path, part: str = "state") -> dict[str, torch.Tensor]:
+    return dict(checkpoint.load(folder / part).tensors)
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two runs ended with the same bits."""
+    for part in ("state", "model"):
+        left, right = weights(one, part), weights(other, part)
+        if left.keys() != right.keys():
+            return False
+        if not all(torch.equal(left[n], right[n]) for n in left):
+            return False
+    logs = [[{**vars(e), "seconds": 0} for e in entries(f / "log.jsonl")] for f in (one, other)]
+    return logs[0] == logs[1]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing has disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    assert run(small(), folder).finished
+    return folder
+
+
+def test_a_run_leaves_a_log_a_state_and_the_best_model(whole: Path) -> None:
+    lines = [json.loads(line) for line in (whole / "log.jsonl").read_text().splitlines()]
+    steps = [line for line in lines if "iteration" in line]
+    scores = [line for line in lines if "after" in line]
+    assert [line["iteration"] for line in steps] == list(range(12))
+    assert [line["after"] for line in scores] == [0, 3, 6, 9, 12]
+    assert scores[-1]["devel_loss"] < scores[0]["devel_loss"]
+    for line in steps:
+        assert set(line["losses"]) == {"tag", "domain"}
+        assert set(line["weights"]) == {"encoder", "decoder", "critic"}
+        assert all(sum(found) == pytest.approx(1) for found in line["weights"].values())
+        assert set(line["domains"]) <= {"Drug", "Gene", "Species"}
+        assert len(line["domains"]) == 2
+    assert sorted(path.name for path in whole.iterdir()) == [
+        "experiment.json",
+        "log.jsonl",
+        "model",
+        "state",
+    ]
+
+
+def test_the_model_can_be_loaded_and_is_the_best(whole: Path) -> None:
+    from hardner.model.describe import load_model
+
+    tagger, params = load_model(whole / "model")[:2]
+    assert tagger.domains == ("Drug", "Gene", "Species")
+    last = weights(whole)
+    assert all(torch.equal(p, last[f"params.{n}"]) for n, p in params.items())
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_other_ones(
+    whole: Path, tmp_path: Path
+) -> None:
+    run(small(), tmp_path / "again")
+    assert same(whole, tmp_path / "again")
+    run(small(seed=1), tmp_path / "other")
+    assert not same(whole, tmp_path / "other")
+
+
+def test_the_order_of_the_corpora_does_not_matter(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda self: sorted(listed(self), reverse=True))
+    run(small(), tmp_path / "listed")
+    assert same(whole, tmp_path / "listed")
+    monkeypatch.undo()
+    named = {"corpora": ["Species", "Gene", "Disease", "Drug"]}
+    run(small(data=named), tmp_path / "named")
+    assert same(whole, tmp_path / "named")
+
+
+def test_the_target_is_never_read(whole: Path, tmp_path: Path) -> None:
+    for name in ("Drug", "Gene", "Species"):
+        shutil.copytree(tiny.ROOT / name, tmp_path / "root" / name)
+    run(small(data={"root": str(tmp_path / "root")}), tmp_path / "run")
+    assert same(whole, tmp_path / "run")
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    """Two corpora of the catalogue, made of the tiny ones; none of the Disease domain."""
+    for name, domain in (("BC5CDR-chem", "Drug"), ("BC2GM", "Gene")):
+        (tmp_path / name).mkdir()
+        for split in ("train", "devel", "test"):
+            text = (tiny.ROOT / domain / f"{split}.tsv").read_bytes()
+            (tmp_path / name / f"{split}.tsv.xz").write_bytes(lzma.compress(text))
+    return tmp_path
+
+
+def test_the_catalogues_target_is_never_read(known: Path) -> None:
+    names = ["NCBI-disease", "BC5CDR-chem", "BC2GM", "BioNLP13CG"]
+    data = {"root": str(known), "corpora": names}
+    material = gather(experiment({"target": "disease", "data": data}))
+    assert material.names == ["Drug", "Gene"]
+    by_corpus = {"target": "Disease", "data": data, "decoder": {"per": "corpus"}}
+    assert gather(experiment(by_corpus)).names == ["BC2GM", "BC5CDR-chem"]
+    merged_ = gather(experiment({**by_corpus, "decoder": {"per": "all"}}))
+    assert merged_.names == ["all"]
+    assert merged_.tag_sets("IOB2")[0].labels == ("Drug", "Gene")
+    with pytest.raises(HardnerError, match="BioNLP13CG"):
+        gather(experiment({"data": {**data, "corpora": names[1:]}}))
+    with pytest.raises(HardnerError, match=r"no domain is 'Diseese'; there are .*Disease"):
+        gather(experiment({"target": "Diseese", "data": data}))
+    with pytest.raises(HardnerError, match="no source corpus is left"):
+        gather(experiment({"target": "Disease", "data": {**data, "corpora": names[:1]}}))
+
+
+class Killed(BaseException):
+    """Ends a run where it stands."""
+
+
+def crashing(monkeypatch: pytest.MonkeyPatch, name: str, call: int, after: bool) -> None:
+    """Let a function of the run end it at one of its calls, before or after its work."""
+    module, attribute = (checkpoint, "save") if name == "save" else (hardner.learn.run, name)
+    real, calls = getattr(module, attribute), 0
+
+    def stand_in(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call and not after:
+            raise Killed
+        result = real(*arguments, **options)
+        if calls == call:
+            raise Killed
+        return result
+
+    monkeypatch.setattr(module, attribute, stand_in)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("name", ["save_model", "save", "devel_loss"])
+def test_a_run_that_died_around_a_write_ends_as_if_it_had_not(
+    name: str, after: bool, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    died = 0
+    for call in (1, 3, 2):
+        with monkeypatch.context() as patch:
+            crashing(patch, name, call, after)
+            try:
+                run(small(), tmp_path / "run")
+            except Killed:
+                died += 1
+    assert died >= 2
+    assert run(small(), tmp_path / "run").finished
+    assert same(whole, tmp_path / "run")
+
+
+def test_a_run_told_to_stop_goes_on_to_the_same_end(whole: Path, tmp_path: Path) -> None:
+    heard: list[Heard] = []
+    sittings = 0
+    while not run(small(), tmp_path / "run", heard.append, stop=lambda: True).finished:
+        sittings += 1
+    assert sittings == 11
+    assert same(whole, tmp_path / "run")
+    done = [told.standing.iteration for told in heard]
+    assert done == sorted(done)
+    assert [told.standing.iteration for told in heard if told.scored] == [0, 3, 6, 9, 12]
+
+
+def waits_for(folder: Path, lines: int, process: subprocess.Popen[str]) -> None:
+    """Until the log is that long, or the run has ended."""
+    path = folder / "log.jsonl"
+    while process.poll() is None:
+        if path.is_file() and path.read_bytes().count(b"\n") >= lines:
+            return
+        time.sleep(0.005)
+
+
+def test_kill_at_any_moment(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(toml(merged(TINY, {"train": {"iterations": 60}})))
+    command = [sys.executable, "-m", "hardner", "train", str(file), "--out"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "400"}
+
+    def start(folder: Path) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*command, str(folder)], env=environment, stderr=subprocess.PIPE, text=True
+        )
+
+    calm, hunted = tmp_path / "calm", tmp_path / "hunted"
+    alone = start(calm)
+    rng = random.Random(7)
+    for number, lines in ((signal.SIGKILL, 8), (signal.SIGINT, 25), (signal.SIGKILL, 45)):
+        process = start(hunted)
+        waits_for(hunted, lines, process)
+        time.sleep(rng.random() * 0.1)
+        process.send_signal(number)
+        said = process.communicate()[1]
+        if number == signal.SIGINT:
+            assert process.returncode == 130
+            assert f"of 60 iterations; to go on: hardner train {file} --out {hunted}\n" in said
+        else:
+            assert process.returncode == -signal.SIGKILL
+    assert list(entries(hunted / "log.jsonl"))[-1].iteration < 59
+    last = start(hunted)
+    said = last.communicate()[1]
+    assert (last.returncode, alone.wait()) == (0, 0)
+    assert said.splitlines()[-1].startswith(f"{hunted}/model: 60 of 60 iterations, devel loss")
+    alone.communicate()
+    assert [e.iteration for e in entries(hunted / "log.jsonl")] == list(range(60))
+    assert same(calm, hunted)
+    assert sorted(p.name for p in hunted.iterdir()) == sorted(p.name for p in calm.iterdir())
+
+
+def test_another_experiment_is_refused(whole: Path, tmp_path: Path) -> None:
+    with pytest.raises(HardnerError, match=r"holds another run: inner.steps is 1 there and 2 here"):
+        run(small(inner={"steps": 2}), whole)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(HardnerError, match="is not empty and holds no run"):
+        run(small(), tmp_path)
+    with pytest.raises(HardnerError, match="cannot be made"):
+        run(small(), tmp_path / "notes.txt")
+
+
+def test_other_sentences_are_refused(tmp_path: Path) -> None:
+    shutil.copytree(tiny.ROOT, tmp_path / "root")
+    data = {"root": str(tmp_path / "root")}
+    run(small(data=data), tmp_path / "run", stop=lambda: True)
+    path = tmp_path / "root" / "Gene" / "devel.tsv"
+    path.write_text(path.read_text().replace("B-Gene", "O", 1))
+    with pytest.raises(HardnerError, match="its corpora have changed"):
+        run(small(data=data), tmp_path / "run")
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
+    def meanwhile(_: Heard) -> None:
+        with pytest.raises(HardnerError, match="another run is at work"):
+            run(small(), tmp_path / "run")
+
+    run(small(), tmp_path / "run", meanwhile, stop=lambda: True)
+
+
+@pytest.mark.parametrize("train", [{"rate": 1e30}, {"rate": 3e38, "save": 1}])
+def test_a_loss_that_is_no_number_ends_the_run(train: dict[str, Any], tmp_path: Path) -> None:
+    wild = small(train={**train, "clip": 0.0, "warmup": 1.0, "scaled": False, "iterations": 400})
+    with pytest.raises(HardnerError, match=r"no number .*lower train.rate or inner.rate") as error:
+        run(wild, tmp_path / "run")
+    assert "\n" not in str(error.value)
+    found = list(entries(tmp_path / "run" / "log.jsonl"))
+    assert all(v == v for e in found for losses in e.losses.values() for v in losses)
+    if (tmp_path / "run" / "state").exists():
+        assert all(t.isfinite().all() for t in weights(tmp_path / "run").values())
+
+
+def test_patience_ends_a_run_that_does_not_get_better(tmp_path: Path) -> None:
+    still = small(train={"rate": 0.0}, devel={"patience": 2})
+    standing = run(still, tmp_path / "run")
+    assert standing == Standing(9, standing.best, standing.best, 3, 2, finished=True)
+    assert run(still, tmp_path / "run") == standing
+
+
+def test_without_scoring_the_last_parameters_are_kept(tmp_path: Path) -> None:
+    standing = run(small(devel={"every": 0}), tmp_path / "run")
+    assert (standing.finished, standing.best) == (True, None)
+    model, state = weights(tmp_path / "run", "model"), weights(tmp_path / "run")
+    assert all(torch.equal(tensor, state[f"params.{name}"]) for name, tensor in model.items())
+
+
+def test_devel_data_must_be_there_to_be_scored(tmp_path: Path) -> None:
+    shutil.copytree(tiny.ROOT, tmp_path / "root", ignore=lambda *_: ["devel.tsv"])
+    data = {"root": str(tmp_path / "root")}
+    with pytest.raises(HardnerError, match=r"devel.every: no source has devel sentences"):
+        run(small(data=data), tmp_path / "run")
+    with pytest.raises(HardnerError, match=r"devel data: .* too few for tasks of 10"):
+        run(small(train={"shots": 5}), tmp_path / "other")
+
+
+def test_word_vectors_are_taken_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text("the 1 2 3 4 5 6 7 8\ninsulin 8 7 6 5 4 3 2 1\n")
+    run(small(encoder={"vectors": str(path)}), tmp_path / "run", stop=lambda: True)
+    table = weights(tmp_path / "run")["params.frozen.words"]
+    assert any(torch.equal(row, torch.arange(8.0, 0.0, -1.0)) for row in table[0])
+    with pytest.raises(HardnerError, match=r"have 8 numbers, encoder.dimension is 9"):
+        run(small(encoder={"vectors": str(path), "dimension": 9}), tmp_path / "other")
+
+
+@pytest.mark.parametrize("kind", ["bert", "transformer"])
+def test_pre_trained_encoders_start_from_their_folder(kind: str, tmp_path: Path) -> None:
+    folder = tiny.bert_folder() if kind == "bert" else pretrained(tmp_path / "pretrained")
+    slow = {"rate": 0.0, "iterations": 1}
+    with pytest.raises(HardnerError, match=rf"encoder.folder: name .* pre-trained {kind}"):
+        run(small(encoder={"kind": kind}), tmp_path / "none")
+    run(small(encoder={"kind": kind, "folder": str(folder)}, train=slow), tmp_path / "run")
+    found = weights(tmp_path / "run")
+    if kind == "transformer":
+        for name, tensor in checkpoint.load(folder).tensors.items():
+            assert name.startswith("guess.") or torch.equal(found[f"params.{name}"], tensor)
+    else:
+        for name, tensor in tiny.encoder("bert").init(torch.Generator()).items():
+            assert torch.equal(found[f"params.{name}"], tensor)
+
+
+def pretrained(folder: Path) -> Path:
+    """A transformer as `hardner.pretrain.run` leaves it."""
+    from dataclasses import asdict
+
+    from hardner.model.transformer import Transformer
+    from hardner.pretrain.masked import init
+
+    transformer = Transformer(len(tiny.piece_list()), 16, 2, 2, 32)
+    params = init(transformer, torch.Generator().manual_seed(5))
+    files = {"tokenizer.json": tiny.tokenizer().to_str()}
+    checkpoint.save(folder, params, {"transformer": asdict(transformer)}, files)
+    return folder
+
+
+@pytest.mark.shared
+def test_real_corpora(tmp_path: Path) -> None:
+    table = {
+        "target": "Disease",
+        "device": "cpu",
+        "data": {"root": str(Path(__file__).parents[3] / "shared" / "corpora")},
+        "encoder": {"dimension": 8, "hidden": 6, "letters": 4, "filters": 4, "recurrent": 4},
+        "train": {"iterations": 2},
+        "devel": {"every": 2, "episodes": 8},
+    }
+    names = {"corpora": ["NCBI-disease", "BC2GM", "S800"]}
+    standing = run(experiment(table, {"data": names}), tmp_path / "run")
+    assert standing.finished
+    assert {d for e in entries(tmp_path / "run" / "log.jsonl") for d in e.domains} == {
+        "Gene",
+        "Species",
+    }
