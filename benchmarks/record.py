@@ -1,10 +1,13 @@
 """One JSON line per measurement, so that tables can be built afterwards."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
 RESULTS = Path(__file__).with_name("results.jsonl")
+MORE_IS_BETTER = ("of 1", "/s")
+"""Units of scores and of throughput; of any other unit (ms, s, MB), less is better."""
 
 
 def record(
@@ -21,8 +24,13 @@ def record(
     Args:
         peer: What ours is to be compared with; None where there is nothing.
         peer_name: What was measured for it.
+
+    Returns:
+        The line. Its ``ratio`` says how many times better ours is: above 1, ours has won.
     """
-    ratio = ours / peer if peer else None
+    ratio = None
+    if peer:
+        ratio = ours / peer if unit.endswith(MORE_IS_BETTER) else peer / ours
     line = {
         "benchmark": benchmark,
         "case": case,
@@ -44,7 +52,12 @@ def record(
 
 
 def commit() -> str:
-    """The commit measured, with a plus where the tree has changed since; empty without one."""
+    """The commit measured, with a plus where the tree has changed since.
+
+    HARDNER_COMMIT names it where the tree was copied without its history; empty if nothing does.
+    """
+    if given := os.environ.get("HARDNER_COMMIT"):
+        return given
     here = Path(__file__).parent
     command = ["git", "describe", "--always", "--abbrev=12", "--dirty=+"]
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)

@@ -3,9 +3,9 @@
 import sys
 
 import pytest
+from evaluate.strategies import corpora
 from hypothesis import given
 
-from evaluate.strategies import corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.partial import lenient_scores
 from hardner.evaluate.score import score

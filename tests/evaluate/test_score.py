@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from evaluate.strategies import LABELS, corpora
 from hypothesis import given
 from hypothesis import strategies as st
 from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.scheme import IOB2
 
-from evaluate.strategies import LABELS, corpora
 from hardner.batch import TagSet
 from hardner.evaluate.counts import COUNTED, count, marks_of, read_marks
 from hardner.evaluate.score import Breakdown, Score, breakdown, kind_of, score, score_labels

@@ -24,6 +24,7 @@ from hardner.learn.journal import entries
 from hardner.learn.material import gather
 from hardner.learn.run import Heard, Standing, run
 from hardner.learn.tables import merged, toml
+from hardner.model.describe import load_model
 
 TINY: dict[str, Any] = {
     "target": "Disease",
@@ -85,9 +86,7 @@ def test_a_run_leaves_a_log_a_state_and_the_best_model(whole: Path) -> None:
 
 
 def test_the_model_can_be_loaded_and_is_the_best(whole: Path) -> None:
-    from hardner.model.describe import load_model
-
-    tagger, params = load_model(whole / "model")[:2]
+    tagger, params = load_model(whole / "model")
     assert tagger.domains == ("Drug", "Gene", "Species")
     last = weights(whole)
     assert all(torch.equal(p, last[f"params.{n}"]) for n, p in params.items())
@@ -196,6 +195,8 @@ def test_a_run_told_to_stop_goes_on_to_the_same_end(whole: Path, tmp_path: Path)
     sittings = 0
     while not run(small(), tmp_path / "run", heard.append, stop=lambda: True).finished:
         sittings += 1
+        with (tmp_path / "run" / "log.jsonl").open("a") as file:  # written after the state was
+            file.write('{"iteration": 99}\n' * 999 + '{"iterat')
     assert sittings == 11
     assert same(whole, tmp_path / "run")
     done = [told.standing.iteration for told in heard]
@@ -243,7 +244,9 @@ def test_kill_at_any_moment(tmp_path: Path) -> None:
     assert (last.returncode, alone.wait()) == (0, 0)
     assert said.splitlines()[-1].startswith(f"{hunted}/model: 60 of 60 iterations, devel loss")
     alone.communicate()
-    assert [e.iteration for e in entries(hunted / "log.jsonl")] == list(range(60))
+    log = [json.loads(line) for line in (hunted / "log.jsonl").read_text().splitlines()]
+    assert [line["iteration"] for line in log if "iteration" in line] == list(range(60))
+    assert [line["after"] for line in log if "after" in line] == list(range(0, 61, 3))
     assert same(calm, hunted)
     assert sorted(p.name for p in hunted.iterdir()) == sorted(p.name for p in calm.iterdir())
 

@@ -14,8 +14,8 @@ from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
 from hardner.model.bert import BertEncoder
-from hardner.model.encoders import PieceEncoder, WordEncoder
 from hardner.model.describe import build, describe, files_of, load_model, save_model
+from hardner.model.encoders import PieceEncoder, WordEncoder
 from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
 from hardner.types import Sentence

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Batch, Store, TagSet
-from hardner.model.characters import SYMBOLS, Characters
+from hardner.model.characters import ALPHABET, Characters, spell
 from hardner.model.encoders import (
     Encoder,
     PieceEncoder,
@@ -20,6 +20,7 @@ from hardner.model.layers import Mode, Params, scoped
 from hardner.model.pieces import Pieces
 from hardner.model.transformer import Transformer
 from hardner.types import Sentence
+from hardner.vectors import Vectors, character_vectors
 
 PLAIN, TWICE = Mode(), Mode(twice=True)
 
@@ -115,14 +116,18 @@ def test_without_letters_only_words_are_read() -> None:
     assert encoder(params, batch_of(encoder, [["a b c"]]), PLAIN).words.shape == (1, 1, 3, 4)
 
 
-def test_letters_can_start_from_given_vectors() -> None:
+def test_letters_can_start_from_the_words_that_hold_them() -> None:
     encoder = tiny.encoder("bilstm")
     params = encoder.init(torch.Generator())
-    vectors = torch.randn(SYMBOLS, 6)
-    started = start_letters(params, vectors)
-    assert torch.equal(started["encoder.characters.table"], vectors.unsqueeze(0))
+    before = params["encoder.characters.table"].clone()
+    words = Vectors(("ab", "b"), torch.tensor([[1.0] * 6, [3.0] * 6]), {}, ())
+    started = start_letters(params, character_vectors(words, ALPHABET))
+    table = started["encoder.characters.table"]
+    assert table[0, spell("ab")[:2]].tolist() == [[1.0] * 6, [2.0] * 6]
+    assert torch.equal(table[0, :2], before[0, :2])  # padding and unknown letters
+    assert torch.equal(params["encoder.characters.table"], before)
     with pytest.raises(ValueError, match="expected"):
-        start_letters(params, vectors[:, :3])
+        start_letters(params, torch.zeros(3, 6))
 
 
 def test_a_vocabulary_is_sorted_and_fits_on_lines() -> None:

@@ -102,9 +102,10 @@ def of_folder(
 
 
 def _trained_on(experiment: Experiment) -> frozenset[str]:
-    names = experiment.data.corpora or BENCHMARK
-    if experiment.data.layout == "folders":
-        return frozenset(names) & frozenset(experiment.data.corpora)
+    data = experiment.data
+    if data.layout == "folders":
+        return frozenset(data.corpora) - {experiment.target}
+    names = data.corpora or BENCHMARK
     return frozenset(n for n in names if domain_of(n) != experiment.target)
 
 

@@ -26,7 +26,7 @@ class Tree:
     whole: Tensor  # [M, B, S]
 
     def log_partition(self) -> Tensor:
-        return log_sum(self.whole, -1)
+        return self.whole.logsumexp(-1)
 
     def expected(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         pairs = self._descend(weights.unsqueeze(-1))
@@ -55,14 +55,8 @@ class Tree:
 def sweep(emissions: Tensor, steps: Tensor) -> Tree:
     """All stretches of a chain."""
     emissions, steps = exact(emissions).clamp(min=FLOOR), exact(steps).clamp(min=FLOOR)
-    levels = join(emissions, steps, log_sum)
+    levels = join(emissions, steps, torch.logsumexp)
     return Tree(levels, levels[-1][:, :, 0, -1] + steps[:, None, :, -1])
-
-
-def log_sum(x: Tensor, dim: int) -> Tensor:
-    """``logsumexp`` of finite scores."""
-    largest = x.detach().amax(dim, keepdim=True)
-    return (x - largest).exp().sum(dim).log() + largest.squeeze(dim)
 
 
 def join(emissions: Tensor, steps: Tensor, reduce: Reduce) -> list[Tensor]:

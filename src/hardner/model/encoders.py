@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Batch, Features
-from hardner.model.characters import SYMBOLS, Characters, spell
+from hardner.model.characters import ALPHABET, Characters, spell
 from hardner.model.layers import Mode, Params, dropout, embed, normal, prefixed, scoped
 from hardner.model.pieces import Pieces
 from hardner.model.recurrent import BiRecurrent, Cell
@@ -184,8 +184,11 @@ def vocabulary_of(sentences: Collection[Sentence]) -> tuple[str, ...]:
 
 
 def start_letters(params: Params, vectors: Tensor) -> Params:
-    """Parameters whose table of letters is the one given, [SYMBOLS, E]."""
+    """Parameters whose letters, those of `ALPHABET` in order, start from vectors [letters, E]."""
     name = "encoder.characters.table"
-    if vectors.shape != (SYMBOLS, params[name].shape[-1]):
-        raise ValueError(f"expected {(SYMBOLS, params[name].shape[-1])}, got {vectors.shape}")
-    return params | {name: vectors.unsqueeze(0).to(params[name])}
+    expected = (len(ALPHABET), params[name].shape[-1])
+    if vectors.shape != expected:
+        raise ValueError(f"expected {expected}, got {tuple(vectors.shape)}")
+    table = params[name].clone()
+    table[:, -len(ALPHABET) :] = vectors.to(table)
+    return params | {name: table}

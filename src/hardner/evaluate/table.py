@@ -1,0 +1,200 @@
+"""From results to a table: means beside the published values, and which differences are real."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, stdev
+
+from hardner.errors import HardnerError
+from hardner.evaluate import published
+from hardner.evaluate.plans import PROTOCOLS, Size, passing_share
+from hardner.evaluate.published import MEAN, Figure
+from hardner.evaluate.results import Result
+from hardner.evaluate.score import Metric
+from hardner.evaluate.significance import Comparison, compare, holm
+from hardner.learn.methods import PLANS
+
+LEVEL = 0.05
+BOUND = "In-Domain"
+"""The method whose score on all data other methods may pass with less."""
+
+
+@dataclass(frozen=True, order=True)
+class Row:
+    """A method as it was trained and adapted."""
+
+    method: str
+    encoder: str
+    preset: str
+    natural: bool = False
+    """Whether its samples were drawn regardless of entities."""
+
+    @classmethod
+    def of(cls, result: Result) -> "Row":
+        """Of a result; what is a share is drawn so anyway."""
+        natural = result.natural and result.share is None
+        return cls(result.method, result.encoder, result.preset, natural)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row on a corpus."""
+
+    values: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    """By seed and sample; none where it was not run."""
+    published: Figure | None = None
+    versus: Comparison | None = None
+    """Less the baseline, over the samples that both have."""
+    p: float | None = None
+    """Of that comparison, corrected for all of the table's."""
+
+    @property
+    def mean(self) -> float | None:
+        """Over the samples."""
+        return fmean(self.values.values()) if self.values else None
+
+    @property
+    def deviation(self) -> float | None:
+        """Of the samples, if there are several."""
+        return stdev(self.values.values()) if len(self.values) > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        """From the published value."""
+        if self.mean is None or self.published is None:
+            return None
+        return self.mean - self.published.value
+
+
+@dataclass(frozen=True)
+class Table:
+    """All rows on all corpora at all sizes, of one protocol."""
+
+    protocol: str
+    metric: Metric
+    corpora: tuple[str, ...]
+    sizes: tuple[Size, ...]
+    rows: tuple[Row, ...]
+    cells: Mapping[tuple[Size, Row, str], Cell]
+    """By size, row and corpus, the mean of all corpora included."""
+    baseline: Row | None = None
+
+    def cell(self, size: Size, row: Row, corpus: str) -> Cell:
+        """What is there."""
+        return self.cells[size, row, corpus]
+
+    def label(self, row: Row) -> str:
+        """The row's method, with whatever else tells it from other rows."""
+        more = [
+            getattr(row, name)
+            for name in ("encoder", "preset")
+            if len({getattr(other, name) for other in self.rows}) > 1
+        ]
+        more += ["natural"] if row.natural else []
+        return f"{row.method} ({', '.join(more)})" if more else row.method
+
+    def tests(self) -> int:
+        """How many comparisons there are."""
+        return sum(cell.p is not None for cell in self.cells.values())
+
+    def passing(self, row: Row, corpus: str) -> float | None:
+        """The share of the data at which a row passes In-Domain on all of it."""
+        bounds = [r for r in self.rows if (r.method, r.encoder) == (BOUND, row.encoder)]
+        full = [self.cell(1.0, bound, corpus).mean for bound in bounds if 1.0 in self.sizes]
+        curve = {float(s): m for s in self.sizes if (m := self.cell(s, row, corpus).mean)}
+        return passing_share(curve, full[0]) if full and full[0] is not None else None
+
+
+def build(results: Iterable[Result], metric: Metric = "f1", baseline: str = "") -> list[Table]:
+    """A table for each protocol that there are results of.
+
+    Args:
+        results: In any order.
+        metric: What to show of each.
+        baseline: The row, by its label or method, that others are compared with.
+    """
+    protocols: dict[str, list[Result]] = {}
+    for result in results:
+        protocols.setdefault(result.protocol, []).append(result)
+    return [_compared(_table(n, found, metric), baseline) for n, found in protocols.items()]
+
+
+def _table(protocol: str, results: Sequence[Result], metric: Metric) -> Table:
+    corpora, sizes = _columns(protocol, results)
+    rows = tuple(sorted({Row.of(r): None for r in results}, key=_rank))
+    values = _values(results, metric)
+    cells: dict[tuple[Size, Row, str], Cell] = {}
+    for size in sizes:
+        for row in rows:
+            called = published.names(protocol, row.method, row.encoder)
+            each = [values.get((size, row, corpus), {}) for corpus in corpora]
+            for corpus, found in zip(corpora, each, strict=True):
+                figure = published.published(protocol, metric, size, corpus, called)
+                cells[size, row, corpus] = Cell(found, figure)
+            whole = published.mean(protocol, metric, size, corpora, called)
+            cells[size, row, MEAN] = Cell(_mean(each), whole)
+    return Table(protocol, metric, corpora, sizes, rows, cells)
+
+
+def _columns(protocol: str, results: Sequence[Result]) -> tuple[tuple[str, ...], tuple[Size, ...]]:
+    """The protocol's corpora and sizes if any of them were run, then whatever else was."""
+    plan = PROTOCOLS.get(protocol)
+    corpora = sorted({r.corpus for r in results})
+    sizes = sorted({r.size for r in results})
+    planned = plan.targets if plan and not set(plan.targets).isdisjoint(corpora) else ()
+    return (*planned, *(c for c in corpora if c not in planned)), tuple(sizes)
+
+
+def _rank(row: Row) -> tuple[str, str, int, Row]:
+    """Rows of one encoder and preset together, in the papers' order of methods."""
+    order = list(PLANS)
+    place = order.index(row.method) if row.method in order else len(order)
+    return row.encoder, row.preset, place, row
+
+
+Samples = dict[tuple[int, int], float]
+
+
+def _values(results: Sequence[Result], metric: Metric) -> dict[tuple[Size, Row, str], Samples]:
+    values: dict[tuple[Size, Row, str], Samples] = {}
+    configs: dict[tuple[Size, Row, str, int, int], str] = {}
+    for r in results:
+        place = (r.size, Row.of(r), r.corpus)
+        own = (*place, r.seed, r.sample)
+        if configs.setdefault(own, r.config) != r.config:
+            raise HardnerError(
+                f"{r.method} on {r.corpus}, {r.size}, sample {r.sample} has two results with "
+                f"different configurations, {configs[own]} and {r.config} in configs.json: put "
+                "them into different folders, or give one another --name"
+            )
+        values.setdefault(place, {})[r.seed, r.sample] = float(getattr(r.score, metric))
+    return values
+
+
+def _mean(each: Sequence[Samples]) -> Samples:
+    """Of each sample that all corpora have; none where a corpus was not run."""
+    shared = set(each[0]).intersection(*each[1:]) if each else set()
+    return {key: fmean(found[key] for found in each) for key in sorted(shared)}
+
+
+def _compared(table: Table, baseline: str) -> Table:
+    """The table with each cell compared with the baseline's, corrected over all of them."""
+    if not baseline:
+        return table
+    named = [r for r in table.rows if baseline in (table.label(r), r.method)]
+    if len(named) != 1:
+        known = ", ".join(map(table.label, table.rows))
+        raise HardnerError(f"the baseline must be one of the rows {known}; got {baseline!r}")
+    (base,) = named
+    found = {}
+    for (size, row, corpus), cell in table.cells.items():
+        other = table.cell(size, base, corpus).values
+        shared = sorted(cell.values.keys() & other.keys())
+        if row != base and len(shared) > 1:
+            one, two = ([held[key] for key in shared] for held in (cell.values, other))
+            found[size, row, corpus] = compare(one, two)
+    fair = dict(zip(found, holm([c.p for c in found.values()]), strict=True))
+    cells = {
+        place: replace(cell, versus=found.get(place), p=fair.get(place))
+        for place, cell in table.cells.items()
+    }
+    return replace(table, cells=cells, baseline=base)

@@ -1,0 +1,158 @@
+"""Fitting many samples at once: the same as `adapt`, for every encoder; exams: the same scores."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny
+import torch
+
+from hardner.batch import TagSet
+from hardner.errors import HardnerError
+from hardner.evaluate.adaptation import PRESETS, Adaptation, adaptation
+from hardner.evaluate.exam import Exam
+from hardner.evaluate.fit import batches, fit
+from hardner.evaluate.score import Breakdown, breakdown, score
+from hardner.learn.adapt import adapt
+from hardner.learn.optim import Optimizer
+from hardner.model.layers import part_of
+
+RULE = Adaptation(
+    4, 1e-2, Optimizer("adamw", weight_decay=0.01), batch=3, dropout=0.0, scales={"decoder": 3.0}
+)
+ROWS = np.array([[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]])
+SEEDS = (11, 12)
+
+
+def target(kind, decoder="crf", scheme="IOB2"):
+    """A tagger for the target Gene, its parameters with a decoder a sample, and its sentences."""
+    whole = tiny.tagger(kind, decoder, scheme)
+    labels = ("Gene",)
+    tagger = whole.with_domains([TagSet("Gene", labels, scheme)])
+    params = {n: p for n, p in tiny.params(whole).items() if part_of(n) in ("encoder", "frozen")}
+    fresh = [tagger.init_decoder(torch.Generator().manual_seed(i)) for i in range(2)]
+    decoders = {n: torch.cat([p[n] for p in fresh]).double() for n in fresh[0]}
+    return tagger, params | decoders, tagger.store(tiny.sentences("Gene"))
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+@pytest.mark.parametrize(
+    "rule",
+    [RULE, replace(RULE, optimizer=Optimizer("sgd", momentum=0.9), batch=0, clip=0.5)],
+    ids=["adamw", "sgd"],
+)
+def test_fitting_is_adapt_step_by_step(kind, rule):
+    tagger, params, store = target(kind)
+    before = {n: p.clone() for n, p in params.items()}
+    found = fit(tagger, params, store, ROWS, rule, SEEDS)
+    order = batches(ROWS, rule.steps, rule.batch, SEEDS)
+    supports = [store.batch(torch.from_numpy(r), store.widths(r.ravel())) for r in order]
+    expected = adapt(tagger, params, supports, rule.inner(5)).new
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert torch.allclose(found[name], value, atol=1e-9), name
+    assert all(torch.equal(p, before[n]) for n, p in params.items())
+
+
+@pytest.mark.parametrize("kind", ["bilstm", "transformer"])
+def test_samples_do_not_see_each_other(kind):
+    tagger, params, store = target(kind)
+    together = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    for i in range(2):
+        own = {n: p[i : i + 1] if part_of(n) == "decoder" else p for n, p in params.items()}
+        alone = fit(tagger, own, store, ROWS[i : i + 1], RULE, SEEDS[i : i + 1])
+        for name, value in alone.items():
+            row = together[name][i : i + 1] if together[name].shape[0] == 2 else together[name]
+            assert torch.allclose(row, value, atol=1e-9), name
+
+
+def test_dropout_is_a_matter_of_the_seeds():
+    tagger, params, store = target("bilstm")
+    rule = replace(RULE, dropout=0.5)
+    one, again = (fit(tagger, params, store, ROWS, rule, SEEDS) for _ in range(2))
+    other = fit(tagger, params, store, ROWS, rule, (1, 2))
+    name = "encoder.recurrent.weight_ih"
+    assert torch.equal(one[name], again[name])
+    assert not torch.equal(one[name], other[name])
+
+
+def test_frozen_parts_stay():
+    tagger, params, store = target("bilstm")
+    rule = replace(RULE, parts=frozenset({"decoder"}))
+    found = fit(tagger, params, store, ROWS, rule, SEEDS)
+    moved = {part_of(n) for n, p in params.items() if not torch.equal(p, found[n])}
+    assert moved == {"decoder"}
+
+
+def test_prototypes_need_no_steps():
+    tagger, params, store = target("bilstm", "softmax")
+    found = fit(tagger, params, store, ROWS, replace(RULE, prototypes=True), SEEDS)
+    assert found["decoder.weight"].shape[0] == 2
+    assert torch.equal(found["encoder.recurrent.weight_ih"], params["encoder.recurrent.weight_ih"])
+
+
+def test_batches_pass_over_each_sample():
+    order = batches(ROWS, 5, 2, SEEDS)
+    assert order.shape == (5, 2, 2)
+    first = order[:, 0].ravel()
+    assert sorted(first[:5]) == [0, 1, 2, 3, 4]
+    assert sorted(first[5:]) == [0, 1, 2, 3, 4]
+    assert set(order[:, 1].ravel()) <= set(range(5, 10))
+    whole = batches(ROWS, 3, 0, SEEDS)
+    assert (whole == ROWS).all()
+    assert whole.shape == (3, 2, 5)
+
+
+def test_rules_scale_with_the_sentences():
+    paper = adaptation("paper", "bilstm")
+    assert paper.inner(32).rate == pytest.approx(1e-2)
+    assert paper.inner(8).rate == pytest.approx(5e-3)  # HGDA, Eq. 3
+    many = replace(RULE, passes=2.0)
+    assert many.inner(5).steps == 4
+    assert many.inner(30).steps == 20
+    assert all(
+        rules.keys() == {"bilstm", "bigru", "transformer", "bert"} for rules in PRESETS.values()
+    )
+    with pytest.raises(HardnerError, match="no adaptation preset 'worst'; there are paper, best"):
+        adaptation("worst", "bilstm")
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+@pytest.mark.parametrize("scheme", ["IOB2", "IOBES"])
+def test_an_exam_counts_what_its_predictions_say(kind, scheme):
+    tagger, params, _ = target(kind, scheme=scheme)
+    test = tiny.sentences("Gene", "test")
+    exam = Exam(tagger, test)
+    found = exam(params)
+    gold = [sentence.spans for sentence in test]
+    for counted, spans in zip(found, exam.predictions(params), strict=True):
+        assert counted == breakdown(gold, spans)
+    assert found[0] != found[1]
+
+
+def test_small_batches_change_nothing(monkeypatch):
+    tagger, params, _ = target("bilstm")
+    exam = Exam(tagger, tiny.sentences("Gene", "test"))
+    whole = exam(params)
+    monkeypatch.setattr("hardner.evaluate.exam.ROOM", {"cpu": 40})
+    assert exam(params) == whole
+
+
+def test_an_exam_takes_labels_that_the_decoder_does_not_have():
+    """Right mentions of a label without a decoder are missed; nothing else happens."""
+    tagger, params, _ = target("bilstm")
+    test = tiny.sentences("Drug", "test")
+    (counts, _) = Exam(tagger, test)(params)
+    total = sum((p.score for p in counts.values()), score([], []))
+    assert total.tp == 0
+    assert total.fn == sum(len(s.spans) for s in test)
+
+
+def test_any_decoder_can_be_examined():
+    whole = tiny.tagger("bilstm")
+    params = tiny.params(whole)
+    test = tiny.sentences("Gene", "test")
+    for domain, tag_set in enumerate(whole.tag_sets):
+        (counts,) = Exam(whole, test, domain)(params)
+        assert set(counts) <= {"Gene", *tag_set.labels}
+        assert sum(counts.values(), Breakdown()).score.tp == counts.get("Gene", Breakdown()).tp
