@@ -156,3 +156,16 @@ def test_any_decoder_can_be_examined():
         (counts,) = Exam(whole, test, domain)(params)
         assert set(counts) <= {"Gene", *tag_set.labels}
         assert sum(counts.values(), Breakdown()).score.tp == counts.get("Gene", Breakdown()).tp
+
+
+def test_fitting_learns_the_sample():
+    tagger, params, store = target("bilstm")
+    params = {name: value.float() for name, value in params.items()}
+    rule = replace(RULE, steps=60, rate=0.02, dropout=0.1)
+    fitted = fit(tagger, params, store, ROWS, rule, SEEDS)
+    train = tiny.sentences("Gene")
+    for sample, rows in enumerate(ROWS):
+        exam = Exam(tagger, [train[row] for row in rows])
+        f1 = [sum(found.values(), Breakdown()).score.f1 for found in exam(fitted)]
+        assert f1[sample] > 0.8
+        assert exam(params)[sample] != exam(fitted)[sample]

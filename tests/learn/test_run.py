@@ -215,7 +215,7 @@ def waits_for(folder: Path, lines: int, process: subprocess.Popen[str]) -> None:
 
 def test_kill_at_any_moment(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
-    file.write_text(toml(merged(TINY, {"train": {"iterations": 60}})))
+    file.write_text(toml(merged(TINY, {"train": {"iterations": 99}})))
     command = [sys.executable, "-m", "hardner", "train", str(file), "--out"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "400"}
 
@@ -235,18 +235,18 @@ def test_kill_at_any_moment(tmp_path: Path) -> None:
         said = process.communicate()[1]
         if number == signal.SIGINT:
             assert process.returncode == 130
-            assert f"of 60 iterations; to go on: hardner train {file} --out {hunted}\n" in said
+            assert f"of 99 iterations; to go on: hardner train {file} --out {hunted}\n" in said
         else:
             assert process.returncode == -signal.SIGKILL
-    assert list(entries(hunted / "log.jsonl"))[-1].iteration < 59
+    assert list(entries(hunted / "log.jsonl"))[-1].iteration < 98
     last = start(hunted)
     said = last.communicate()[1]
     assert (last.returncode, alone.wait()) == (0, 0)
-    assert said.splitlines()[-1].startswith(f"{hunted}/model: 60 of 60 iterations, devel loss")
+    assert said.splitlines()[-1].startswith(f"{hunted}/model: 99 of 99 iterations, devel loss")
     alone.communicate()
     log = [json.loads(line) for line in (hunted / "log.jsonl").read_text().splitlines()]
-    assert [line["iteration"] for line in log if "iteration" in line] == list(range(60))
-    assert [line["after"] for line in log if "after" in line] == list(range(0, 61, 3))
+    assert [line["iteration"] for line in log if "iteration" in line] == list(range(99))
+    assert [line["after"] for line in log if "after" in line] == list(range(0, 100, 3))
     assert same(calm, hunted)
     assert sorted(p.name for p in hunted.iterdir()) == sorted(p.name for p in calm.iterdir())
 

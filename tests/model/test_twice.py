@@ -68,6 +68,23 @@ def test_gradient_has_a_gradient(kind: str, decoder: str) -> None:
 
 
 @each_kind
+def test_single_precision_has_second_derivatives_too(kind: str) -> None:
+    """Kernels are chosen by precision as well: those of float32 must be the right ones."""
+    tagger = tiny.tagger(kind)
+    batch = tiny.batch(tagger, tasks=2, rows=2)
+    found = []
+    for dtype in (torch.float64, torch.float32):
+        params = {n: p.to(dtype).requires_grad_() for n, p in tiny.params(tagger, tasks=2).items()}
+        leaves = list(params.values())
+        loss = tagger.losses(params, batch, ["tag"], Mode(twice=True))["tag"].sum()
+        slope = torch.autograd.grad(loss, leaves, create_graph=True, materialize_grads=True)
+        steep = torch.stack([g.square().sum() for g in slope]).sum()
+        found.append(torch.autograd.grad(steep, leaves, materialize_grads=True))
+    for exact, single in zip(*found, strict=True):
+        assert (single - exact).norm() <= 1e-3 * exact.norm().clamp(min=1)
+
+
+@each_kind
 @each_decoder
 def test_second_derivatives_equal_differences(kind: str, decoder: str) -> None:
     """Along a direction in all parameters, letters and heads included."""

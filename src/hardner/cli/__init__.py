@@ -13,8 +13,12 @@ import typer
 from hardner import __version__
 from hardner.cli.convert import convert
 from hardner.cli.corpora import corpora
+from hardner.cli.errors import errors
+from hardner.cli.evaluate import evaluate
 from hardner.cli.hardness import hardness
 from hardner.cli.model import model
+from hardner.cli.plot import plot
+from hardner.cli.table import table
 from hardner.cli.train import SETTINGS, train
 from hardner.errors import HardnerError
 
@@ -50,6 +54,10 @@ app.command()(convert)
 app.command()(corpora)
 app.command(context_settings=SETTINGS)(train)
 app.command()(hardness)
+app.command()(evaluate)
+app.command()(table)
+app.command()(plot)
+app.command()(errors)
 app.add_typer(model, name="model")
 
 

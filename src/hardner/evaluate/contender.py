@@ -59,6 +59,8 @@ class Contender:
     """Corpora that it was trained on."""
     vectors: str = ""
     """A file that knows words which the model has not seen."""
+    root: str = ""
+    """Where the corpora lay that it was trained on."""
 
 
 def of_folder(
@@ -136,6 +138,7 @@ def contender(
         start=_nothing,
         device=device,
         vectors=experiment.encoder.vectors if experiment else "",
+        root=experiment.data.root if experiment else "",
     )
 
 

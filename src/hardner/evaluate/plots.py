@@ -20,6 +20,7 @@ MARKERS = "osD^vP*X"
 DPI = 300
 ACROSS = 3
 """Panels in a line."""
+PUBLISHED = "published"
 WIDTH = 7.0
 """Inches: a page between its margins."""
 STYLE = {
@@ -67,7 +68,7 @@ def ratios(results: Sequence[Result]) -> Any:
     figure = _panels(table, table.corpora, draw)
     for axes in figure.axes:
         axes.set_xlim(0, 1.02)
-        axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        axes.set_xticks((0, 0.5, 1), ("0%", "50%", "100%"))
     figure.supxlabel("share of the training data", fontsize=8)
     return figure
 
@@ -138,7 +139,7 @@ def _panels(table: Table, names: Sequence[str], draw: Callable[[Any, Table, str]
     for axes, corpus in zip(panels.flat, names, strict=False):
         draw(axes, table, corpus)
         axes.set_title(corpus)
-        axes.set_ylim(0, None)
+    panels.flat[0].set_ylim(bottom=0)
     _finish(figure, panels, len(names))
     figure.supylabel("F1", fontsize=8)
     return figure
@@ -155,14 +156,10 @@ def _curves(axes: Any, table: Table, corpus: str) -> None:
         axes.plot(list(run), means, color=colour, marker=shape, label=table.label(row))
         low, high = _band(list(run.values()))
         axes.fill_between(list(run), low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.plot(
-            list(known),
-            list(known.values()),
-            *(shape,),
-            color=colour,
-            markerfacecolor="none",
-            markeredgewidth=0.7,
-        )
+        if known:
+            hollow = {"markerfacecolor": "none", "markeredgewidth": 0.7, "linestyle": "none"}
+            line = (list(known), list(known.values()))
+            axes.plot(*line, color=colour, marker=shape, label=PUBLISHED, **hollow)
 
 
 def _band(cells: Sequence[Cell]) -> tuple[list[float], list[float]]:
@@ -176,14 +173,18 @@ def _colour(place: int) -> str:
 
 
 def _finish(figure: Any, panels: Any, used: int) -> None:
-    """Hide what is not used, and put one legend below all panels."""
+    """Hide what is not used, and put one legend above all panels."""
     for axes in list(panels.flat)[used:]:
         axes.set_visible(False)
-    down, across = panels.shape
-    for place in range(max(0, used - across), used):
+    for place in range(max(0, used - panels.shape[1]), used):
         panels.flat[place].xaxis.set_tick_params(labelbottom=True)
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)))
+    entries: dict[str, Any] = {}
+    for axes in list(panels.flat)[:used]:
+        handles, labels = axes.get_legend_handles_labels()
+        entries = dict(zip(labels, handles, strict=True)) | entries
+    published = entries.pop(PUBLISHED, None)
+    entries |= {PUBLISHED: published} if published else {}
+    figure.legend(entries.values(), entries, loc="outside upper center", ncols=min(4, len(entries)))
 
 
 def _figure(width: float, height: float) -> Any:

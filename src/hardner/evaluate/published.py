@@ -55,14 +55,14 @@ def published(
 def mean(
     protocol: str, metric: str, size: Size, corpora: Sequence[str], called: Sequence[str]
 ) -> Figure | None:
-    """The published mean over all corpora, or that of the published values."""
+    """The published mean over these corpora; none where a corpus has no published value."""
     for name in called:
-        if whole := published(protocol, metric, size, MEAN, [name]):
-            return whole
         each = [published(protocol, metric, size, corpus, [name]) for corpus in corpora]
-        if each and all(each):
-            values = [figure.value for figure in each if figure]
-            return Figure(name, sum(values) / len(values), each[0].source if each[0] else "")
+        known = [figure for figure in each if figure]
+        if known and len(known) == len(each):
+            whole = published(protocol, metric, size, MEAN, [name])
+            average = sum(figure.value for figure in known) / len(known)
+            return whole or Figure(name, average, known[0].source)
     return None
 
 

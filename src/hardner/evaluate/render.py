@@ -29,8 +29,7 @@ def text(tables: Sequence[Table]) -> str:
 
 
 def _text(grid: Grid) -> str:
-    columns = list(zip_longest(grid.head, *grid.lines, fillvalue=""))
-    widths = [max(map(len, column)) for column in columns]
+    widths = [max(map(len, column)) for column in zip(grid.head, *grid.lines, strict=True)]
     lines = []
     for cells in (grid.head, *grid.lines):
         first, *rest = zip(cells, widths, strict=True)

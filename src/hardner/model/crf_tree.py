@@ -68,7 +68,7 @@ def join(emissions: Tensor, steps: Tensor, reduce: Reduce) -> list[Tensor]:
     while levels[-1].shape[2] > 1:
         left, right, alone = halves(levels[-1])
         joined = reduce(left.unsqueeze(-1) + right.unsqueeze(-3), -2)  # over [M, B, n, S, S, S]
-        levels.append(torch.cat((joined, alone), dim=2))
+        levels.append(_with(joined, alone))
     return levels
 
 
@@ -81,4 +81,9 @@ def halves(level: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def spread(left: Tensor, right: Tensor, alone: Tensor) -> Tensor:
     """Undo `halves`, for values [M, B, n, ...] of each member."""
-    return torch.cat((torch.stack((left, right), dim=3).flatten(2, 3), alone), dim=2)
+    return _with(torch.stack((left, right), dim=3).flatten(2, 3), alone)
+
+
+def _with(pairs: Tensor, alone: Tensor) -> Tensor:
+    """Both, one after the other; a copy only where there is a member alone."""
+    return torch.cat((pairs, alone), dim=2) if alone.shape[2] else pairs

@@ -85,9 +85,6 @@ class Pieces:
         edge = np.array(
             [np.minimum(begins[:-1] - s, s + room - begins[1:]) for s in starts], np.int64
         )
-        # The text's own beginning and end are no edges: nothing is missing beyond them.
-        edge[0] = np.where(begins[1:] <= room, room - begins[1:], edge[0])
-        edge[-1] = np.where(begins[:-1] >= starts[-1], begins[:-1] - starts[-1], edge[-1])
         best = edge.argmax(0)
         heads = best * self.limit + 1 + begins[:-1] - np.array(starts)[best]
         return np.array([p for window in windows for p in window], np.int64), heads

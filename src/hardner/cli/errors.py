@@ -1,0 +1,131 @@
+"""``hardner errors``: the commonest wrong mentions, with context."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hardner.errors import HardnerError
+
+if TYPE_CHECKING:
+    from hardner.evaluate.errors import Mistake
+    from hardner.evaluate.predictions import Predicted
+
+
+def errors(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL_OR_RUN | PREDICTIONS...",
+            help="A model, or what `hardner evaluate --predictions` kept.",
+        ),
+    ],
+    corpus: Annotated[str, typer.Option(help="What a model is tested on.")] = "",
+    root: Annotated[
+        Path | None, typer.Option(help="The folder that holds the corpora's folders.")
+    ] = None,
+    shots: Annotated[
+        int,
+        typer.Option(min=0, help="Fit a model to so many sentences first; 0: take it as it is."),
+    ] = 0,
+    sample: Annotated[int, typer.Option(min=0, help="Which sample of that size.")] = 0,
+    preset: Annotated[str, typer.Option(help="Of that adaptation: paper or best.")] = "",
+    count: Annotated[int, typer.Option("-n", min=1, help="Show so many of each kind.")] = 10,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Also score partial and type matches.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """List the commonest mentions with wrong ends or label, missed, or found where none is.
+
+    In the context, right mentions are in [brackets] and found ones in {braces}.
+
+    Examples:
+
+    - `hardner errors results/predictions/few_shot_HGDA_bilstm_paper_S800_20_*`
+    - `hardner errors runs/hgda-species --corpus S800 --shots 20 --root ../shared/corpora`
+    - `hardner errors runs/hgda-species --corpus S800 --shots 20 -n 3 --partial --json`
+    """
+    from hardner.evaluate import predictions
+    from hardner.evaluate.errors import mistakes, totals
+    from hardner.evaluate.partial import lenient_scores
+
+    if any(path.is_dir() for path in sources):
+        if len(sources) > 1 or not corpus:
+            raise HardnerError("give one model and its --corpus, or files of predictions alone")
+        held = _predicted(sources[0], corpus, root, shots, sample, preset)
+    else:
+        held = [found for path in sources for found in predictions.read(path)]
+    total, wrong = totals(held), mistakes(held)
+    lenient = (
+        lenient_scores([p.sentence.spans for p in held], [p.found for p in held]) if partial else {}
+    )
+    if as_json:
+        record = {
+            "counts": asdict(total),
+            "f1": total.score.f1,
+            "lenient": {name: ratios._asdict() for name, ratios in lenient.items()},
+            "mistakes": [asdict(m) for m in wrong],
+        }
+        typer.echo(json.dumps(record, indent=1, ensure_ascii=False))
+        return
+    score = total.score
+    console = Console(highlight=False)
+    console.print(
+        f"precision {score.precision:.3f}, recall {score.recall:.3f}, F1 {score.f1:.3f}: "
+        f"{score.tp:,} right, {score.fp:,} wrong, {score.fn:,} not found"
+    )
+    for name, ratios in lenient.items():
+        console.print(f"{name}: " + ", ".join(f"{k} {v:.3f}" for k, v in ratios._asdict().items()))
+    console.print(_table(wrong, count))
+
+
+def _predicted(
+    path: Path, name: str, root: Path | None, shots: int, sample: int, preset: str
+) -> "list[Predicted]":
+    """What a model says of a corpus, as it is or fitted to a sample."""
+    from hardner.evaluate import targets
+    from hardner.evaluate.contender import of_folder
+    from hardner.evaluate.entrants import AsItIs, Entrant, Fitted
+    from hardner.evaluate.plans import PROTOCOLS
+    from hardner.evaluate.predictions import Predicted
+    from hardner.evaluate.samples import draw
+    from hardner.learn.experiment import Experiment
+    from hardner.learn.run import device_of
+
+    contender = of_folder(
+        path, PROTOCOLS["few_shot"], preset=preset, device=device_of(Experiment())
+    )
+    corpus = targets.load(name, root or contender.root)
+    entrant: Entrant
+    if shots:
+        drawn = {sample: {name: draw(name, corpus.train, shots, sample)}}
+        entrant = Fitted(contender, corpus, corpus.train, predictions=True)
+    else:
+        drawn = {sample: {name: ()}}
+        entrant = AsItIs(contender, corpus, predictions=True)
+    (scored,) = entrant.scores(shots, drawn)
+    return [Predicted(*pair) for pair in zip(corpus.test, scored.predictions[0], strict=True)]
+
+
+def _table(wrong: "Sequence[Mistake]", count: int) -> Table:
+    from hardner.evaluate.errors import KINDS
+
+    table = Table("kind", "times", "right", "found", "first seen", box=None, pad_edge=False)
+    for kind in KINDS:
+        own = [m for m in wrong if m.kind == kind]
+        for place, m in enumerate(own[:count]):
+            named = [
+                " ".join((pair[0], f"({pair[1]})")) if pair else "" for pair in (m.right, m.found)
+            ]
+            cells = [Text(cell) for cell in (*named, m.context)]
+            table.add_row("" if place else kind, str(m.count), *cells)
+        if len(own) > count:
+            table.add_row("", "", Text(f"and {len(own) - count:,} more"), "", "")
+    return table

@@ -1,0 +1,192 @@
+"""``hardner evaluate``: put models through a protocol, as far as that is not done yet."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hardner.errors import HardnerError
+
+if TYPE_CHECKING:
+    from hardner.evaluate.contender import Contender
+    from hardner.evaluate.plans import Protocol, Size
+    from hardner.evaluate.protocol import Done
+
+_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def parse_sizes(text: str) -> "tuple[Size, ...]":
+    """``5,10`` are sentences, ``0.1,1.0`` shares of all sentences."""
+    sizes: list[Size] = []
+    for part in text.split(","):
+        try:
+            size: Size = int(part) if part.strip().isdecimal() else float(part)
+        except ValueError:
+            raise typer.BadParameter(f"{part!r} is no number of sentences and no share.") from None
+        if size <= 0 or (isinstance(size, float) and size > 1):
+            raise typer.BadParameter(
+                f"{part} is neither 1 or more sentences nor a share up to 1.0."
+            )
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def _sizes(text: str | None) -> str | None:
+    if text is not None:
+        parse_sizes(text)
+    return text
+
+
+def evaluate(
+    contenders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL_OR_RUN...",
+            help="Folders of runs or models, or experiment files (.toml), which are trained.",
+        ),
+    ],
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="few-shot, heterogeneous, homogeneous, ratios, homogeneous-ratios, full, "
+            "multitask-3, multitask-4 or shares."
+        ),
+    ] = "few-shot",
+    corpora: Annotated[
+        str | None, typer.Option(help="Only these targets, with commas between.")
+    ] = None,
+    shots: Annotated[
+        str | None,
+        typer.Option(callback=_sizes, help="Sentences (5,10) or shares (0.1,1.0) to learn from."),
+    ] = None,
+    samples: Annotated[int | None, typer.Option(min=1, help="Draws of each size.")] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(help="The folder that holds the corpora's folders; by default the run's."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("results"),
+    name: Annotated[
+        str, typer.Option(help="Of the row; a baseline's (D-Shift, AGG, ...) also says what to do.")
+    ] = "",
+    preset: Annotated[
+        str, typer.Option(help="Of the adaptation: paper or best; by default the run's.")
+    ] = "",
+    vectors: Annotated[
+        str, typer.Option(help="Word vectors for words new to the model; by default the run's.")
+    ] = "",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    natural: Annotated[
+        bool, typer.Option("--natural", help="Draw samples regardless of entities.")
+    ] = False,
+    predictions: Annotated[
+        bool, typer.Option("--predictions", help="Keep them for `hardner errors`.")
+    ] = False,
+) -> None:
+    """Score models as a paper's protocol says, and append what is new to the results.
+
+    What is in the results already is not computed again, so that the same command goes on after
+    an interruption. Results are JSON lines, one a sample, in a file named after the protocol.
+
+    Examples:
+
+    - `hardner evaluate runs/hgda-disease runs/hgda-gene --root ../shared/corpora`
+    - `hardner evaluate runs/hgda-disease --corpora NCBI-disease --shots 5,10 --samples 3`
+    - `hardner evaluate experiments/metaner.toml --protocol ratios --name In-Domain`
+    """
+    from hardner.evaluate.plans import protocol as named
+    from hardner.evaluate.protocol import Desk, execute
+
+    plan = named(protocol)
+    plan = replace(
+        plan,
+        targets=tuple(corpora.split(",")) if corpora else plan.targets,
+        sizes=parse_sizes(shots) if shots else plan.sizes,
+        samples=samples or plan.samples,
+        natural=natural,
+    )
+    for path in contenders:
+        contender = _contender(path, plan, out, name, preset, vectors, device, root)
+        own = _for(plan, contender, path)
+        desk = Desk(root or Path(contender.root), out, predictions)
+        with _listening(contender.method, own) as heard:
+            for done in execute(own, contender, desk):
+                heard(done)
+    file = out / f"{plan.name}.jsonl"
+    _stderr.print(f"{file}; next: hardner table {file}", markup=False)
+
+
+def _contender(
+    path: Path,
+    plan: "Protocol",
+    out: Path,
+    name: str,
+    preset: str,
+    vectors: str,
+    device: str,
+    root: Path | None,
+) -> "Contender":
+    from hardner.evaluate.contender import of_folder
+    from hardner.evaluate.training import of_experiment
+    from hardner.learn.experiment import Experiment, read
+    from hardner.learn.run import device_of
+
+    if path.suffix == ".toml":
+        overrides: dict[str, object] = {"data": {"root": str(root)}} if root else {}
+        overrides |= {"device": device} if device != "auto" else {}
+        experiment = read(path, overrides)
+        runs = out / "runs" / "-".join(filter(None, (plan.name, path.stem, name.replace("/", ""))))
+        return of_experiment(experiment, plan, runs, name, preset)
+    where = device_of(Experiment(device=device))  # type: ignore[arg-type]
+    return of_folder(path, plan, name, preset, vectors, where)
+
+
+def _for(plan: "Protocol", contender: "Contender", path: Path) -> "Protocol":
+    """The plan without targets that the model may not be tested on."""
+    from hardner.evaluate.targets import domain_of
+
+    if not contender.target:
+        return plan
+    wanted = contender.target.casefold()
+    own = tuple(n for n in plan.targets if domain_of(n).casefold() == wanted)
+    if not own:
+        named = ", ".join(plan.targets)
+        raise HardnerError(f"{path} left {contender.target} out, and none of {named} is of it")
+    return replace(plan, targets=own)
+
+
+@contextmanager
+def _listening(method: str, plan: "Protocol") -> "Iterator[Callable[[Done], None]]":
+    """A bar on a terminal, else a line for what is done."""
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=_stderr,
+        transient=True,
+        disable=not _stderr.is_terminal,
+    )
+    total = len(plan.targets) * len(plan.sizes) * plan.samples
+    task = bar.add_task(method, total=total)
+
+    def heard(done: "Done") -> None:
+        size = f"{done.size} shots" if isinstance(done.size, int) else f"{done.size:.0%}"
+        bar.update(task, advance=len(done.samples), description=f"{method}, {done.corpus}, {size}")
+        if done.f1 is not None and bar.disable:
+            many = f"{len(done.samples)} sample{'s' if len(done.samples) > 1 else ''}"
+            said = f"{method}, {done.corpus}, {size}: F1 {done.f1:.3f} ({many})"
+            _stderr.print(said, markup=False)
+
+    def warn(message: Warning | str, *_: object, **__: object) -> None:
+        _stderr.print(f"warning: {message}", markup=False)
+
+    with warnings.catch_warnings(), bar:
+        warnings.simplefilter("default")
+        warnings.showwarning = warn
+        yield heard

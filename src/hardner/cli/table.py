@@ -1,0 +1,49 @@
+"""``hardner table``: results as a table beside the published figures."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Metric(StrEnum):
+    f1 = "f1"
+    precision = "precision"
+    recall = "recall"
+
+
+class Format(StrEnum):
+    text = "text"
+    md = "md"
+    csv = "csv"
+    latex = "latex"
+
+
+def table(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Results of `hardner evaluate`.")
+    ],
+    metric: Annotated[Metric, typer.Option(help="What to show.")] = Metric.f1,
+    shape: Annotated[Format, typer.Option("--format", help="How to show it.")] = Format.text,
+    baseline: Annotated[
+        str, typer.Option(help="The row to compare the others with; * marks what differs.")
+    ] = "",
+) -> None:
+    """Show results as the papers do: a row a method, a column a corpus, a table a size.
+
+    Under each row of ours are the published values, where there are any, and the difference. What
+    was not run says so. CSV has a line a cell, with intervals, effect sizes and p values.
+
+    Examples:
+
+    - `hardner table results/few_shot.jsonl --baseline MetaNER`
+    - `hardner table results/few_shot.jsonl --metric recall --format md`
+    - `hardner table results/few_shot.jsonl more/few_shot.jsonl --format csv`
+    """
+    from hardner.evaluate.render import FORMATS
+    from hardner.evaluate.results import gather
+    from hardner.evaluate.table import build
+
+    tables = build(gather(files), metric.value, baseline)
+    typer.echo(FORMATS[shape.value](tables), nl=False)

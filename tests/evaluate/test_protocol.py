@@ -1,0 +1,315 @@
+"""Protocols from start to end on the example corpus: results, samples, resuming, and plans."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tiny
+import torch
+
+from hardner.batch import TagSet
+from hardner.episodes import few_shot
+from hardner.errors import FileError, HardnerError
+from hardner.evaluate import predictions, targets
+from hardner.evaluate.adaptation import Adaptation
+from hardner.evaluate.contender import Contender, Model, of_folder, with_words
+from hardner.evaluate.entrants import group_size
+from hardner.evaluate.exam import Exam
+from hardner.evaluate.plans import PROTOCOLS, Protocol, passing_share, protocol
+from hardner.evaluate.protocol import Desk, execute
+from hardner.evaluate.results import KEY, ResultFile, read, read_configs
+from hardner.evaluate.samples import SampleBook
+from hardner.evaluate.score import breakdown, score
+from hardner.learn.optim import Optimizer
+from hardner.model.describe import save_model
+from hardner.model.tagger import Tagger
+
+RULE = Adaptation(3, 1e-3, Optimizer("adamw"), batch=2)
+PLAN = replace(PROTOCOLS["few_shot"], targets=("Gene", "Species"), sizes=(3, 5), samples=3)
+
+
+def trained(kind: str = "bilstm", decoder: str = "crf") -> Model:
+    """A tagger that knows Disease and Drug."""
+    whole = tiny.tagger(kind, decoder)
+    tagger = whole.with_domains(whole.tag_sets[:2])
+    return Model(tagger, tagger.init(3))
+
+
+def contender(model: Model | None = None, **changes: object) -> Contender:
+    held = model or trained()
+    made = Contender(
+        method="HGDA",
+        encoder="bilstm",
+        preset="paper",
+        adaptation=RULE,
+        train="sources",
+        adapt=True,
+        seed=0,
+        config={"kind": "test"},
+        start=lambda targets, drawn, place: held,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def lines(out: Path, name: str = "few_shot") -> list[dict[str, object]]:
+    """The results without the time they took."""
+    found = [json.loads(line) for line in (out / f"{name}.jsonl").read_text().splitlines()]
+    for line in found:
+        assert line.pop("seconds") >= 0
+    return found
+
+
+def test_a_whole_few_shot_table(tmp_path):
+    desk = Desk(tiny.ROOT, tmp_path, predictions=True)
+    done = list(execute(PLAN, contender(), desk))
+    assert sum(len(d.samples) for d in done) == 12
+    found = list(read(tmp_path / "few_shot.jsonl"))
+    assert {(r.corpus, r.shots, r.sample) for r in found} == {
+        (c, k, s) for c in PLAN.targets for k in (3, 5) for s in range(3)
+    }
+    keys = "method encoder preset target_domain corpus shots sample tp fp fn unlabelled seed config"
+    needed = {*keys.split(), "versions", "commit", "seconds"}
+    assert all(needed <= line.keys() | {"seconds"} for line in lines(tmp_path))
+    for r in found:
+        test = tiny.sentences(r.corpus, "test")
+        assert r.tp + r.fn == sum(len(s.spans) for s in test)
+        assert (r.target_domain, r.unlabelled, r.natural, r.share) == (r.corpus, False, False, None)
+        assert read_configs(tmp_path)[r.config] == {"kind": "test"}
+        kept = list(predictions.read(tmp_path / "predictions" / predictions.file_name(r)))
+        gold, ours = [p.sentence.spans for p in kept], [p.found for p in kept]
+        assert score(gold, ours) == r.score
+        assert breakdown(gold, ours)[r.corpus].spurious == r.kinds["spurious"]
+    assert len({(r.tp, r.fp, r.fn) for r in found}) > 2
+
+
+def test_samples_are_written_down_once(tmp_path):
+    list(execute(PLAN, contender(), Desk(tiny.ROOT, tmp_path)))
+    list(execute(PLAN, contender(method="MAML"), Desk(tiny.ROOT, tmp_path)))
+    held = json.loads((tmp_path / "samples.json").read_text())
+    assert len(held) == 12
+    train = targets.load("Gene", tiny.ROOT).train
+    assert held["Gene/5/2"] == [train[row].id for row in few_shot("Gene", train, 5, 2)]
+    assert all(train[int(name.split("/")[-1]) - 1].spans for name in held["Gene/5/2"])
+
+
+def test_natural_samples_are_others(tmp_path):
+    plan = replace(PLAN, targets=("Gene",), sizes=(5,), samples=2)
+    for natural in (False, True):
+        list(execute(replace(plan, natural=natural), contender(), Desk(tiny.ROOT, tmp_path)))
+    held = json.loads((tmp_path / "samples.json").read_text())
+    assert set(held) == {"Gene/5/0", "Gene/5/1", "Gene/5/0/natural", "Gene/5/1/natural"}
+    assert [r.natural for r in read(tmp_path / "few_shot.jsonl")] == [False, False, True, True]
+
+
+def test_changed_samples_are_refused(tmp_path):
+    book = SampleBook(tmp_path / "samples.json")
+    book.add("Gene", 2, {0: ["a", "b"]})
+    SampleBook(tmp_path / "samples.json").add("Gene", 2, {0: ["a", "b"], 1: ["c", "d"]})
+    again = SampleBook(tmp_path / "samples.json")
+    with pytest.raises(FileError, match="sample Gene/2/0: has Gene changed"):
+        again.add("Gene", 2, {0: ["b", "a"]})
+
+
+def test_an_interrupted_run_goes_on(tmp_path):
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    list(execute(PLAN, contender(), Desk(tiny.ROOT, whole)))
+    for stop in (1, 4):  # leave after so many; each time what is done is skipped
+        work = execute(PLAN, contender(), Desk(tiny.ROOT, parted))
+        news = 0
+        while news < stop:
+            news += next(work).f1 is not None
+        work.close()
+    file = parted / "few_shot.jsonl"
+    torn = file.read_text()
+    file.write_text(torn[: len(torn) - 30])  # as if the machine had died in the middle of a line
+    started: list[str] = []
+    model = trained()
+
+    def start(found: Sequence[object], drawn: object, place: str) -> Model:
+        started.append(found[0].name)  # type: ignore[attr-defined]
+        return model
+
+    done = list(execute(PLAN, contender(model, start=start), Desk(tiny.ROOT, parted)))
+    assert sum(len(d.samples) for d in done if d.f1 is None) == 4
+    assert lines(parted) == lines(whole)
+    assert started == ["Gene", "Species"]
+    before = file.read_bytes()
+    list(execute(PLAN, contender(start=start), Desk(tiny.ROOT, parted)))
+    assert file.read_bytes() == before
+    assert started == ["Gene", "Species"]  # nothing to do needs no model
+
+
+def test_more_samples_can_follow(tmp_path):
+    list(execute(replace(PLAN, samples=1), contender(), Desk(tiny.ROOT, tmp_path)))
+    list(execute(PLAN, contender(), Desk(tiny.ROOT, tmp_path)))
+    found = [tuple(line[k] for k in KEY) for line in lines(tmp_path)]
+    assert len(found) == len(set(found)) == 12
+
+
+def test_another_configuration_is_another_result(tmp_path):
+    plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=1)
+    for config in ({"a": 1}, {"a": 2}, {"a": 1}):
+        list(execute(plan, contender(config=config), Desk(tiny.ROOT, tmp_path)))
+    assert len(lines(tmp_path)) == 2
+    assert len(read_configs(tmp_path)) == 2
+
+
+def test_results_are_never_written_twice(tmp_path):
+    list(execute(replace(PLAN, targets=("Gene",)), contender(), Desk(tiny.ROOT, tmp_path)))
+    path = tmp_path / "few_shot.jsonl"
+    before, found = path.read_bytes(), list(read(path))
+    ResultFile(path).append(found)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"tp": 1}'])
+def test_damaged_results_are_one_line(tmp_path, line):
+    path = tmp_path / "few_shot.jsonl"
+    path.write_text(line + "\n")
+    with pytest.raises(FileError, match=r"few_shot.jsonl:1: not a "):
+        list(read(path))
+
+
+@pytest.mark.parametrize("kind", ["transformer", "bert"])
+def test_other_encoders(kind, tmp_path):
+    plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=2)
+    list(execute(plan, contender(trained(kind), encoder=kind), Desk(tiny.ROOT, tmp_path)))
+    assert [line["encoder"] for line in lines(tmp_path)] == [kind] * 2
+
+
+def test_prototypes(tmp_path):
+    plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=2)
+    rule = replace(RULE, prototypes=True)
+    model = trained(decoder="softmax")
+    list(execute(plan, contender(model, adaptation=rule), Desk(tiny.ROOT, tmp_path)))
+    assert len(lines(tmp_path)) == 2
+
+
+def test_a_seen_target_is_refused(tmp_path):
+    plan = replace(PLAN, targets=("Disease",))
+    with pytest.raises(HardnerError, match="trained on Disease, so Disease is no unseen target"):
+        list(execute(plan, contender(), Desk(tiny.ROOT, tmp_path)))
+    seen = contender(seen=frozenset({"Gene"}))
+    with pytest.raises(HardnerError, match='train it with target = "Gene"'):
+        list(execute(PLAN, seen, Desk(tiny.ROOT, tmp_path)))
+
+
+def test_without_adaptation_the_models_own_decoder_is_scored(tmp_path):
+    plan = replace(PLAN, targets=("Drug",))
+    model = trained()
+    list(execute(plan, contender(model, adapt=False), Desk(tiny.ROOT, tmp_path)))
+    (expected,) = Exam(model.tagger, tiny.sentences("Drug", "test"), 1)(model.params)
+    found = lines(tmp_path)
+    assert len(found) == 6
+    assert {line["tp"] for line in found} == {expected["Chemical"].tp}
+    with pytest.raises(HardnerError, match="no decoder for Gene, only for Disease, Drug"):
+        list(execute(PLAN, contender(adapt=False), Desk(tiny.ROOT, tmp_path)))
+
+
+def test_shares_of_the_data(tmp_path):
+    plan = replace(PROTOCOLS["ratios"], targets=("Gene",), sizes=(0.25, 1.0), samples=2)
+    list(execute(plan, contender(), Desk(tiny.ROOT, tmp_path)))
+    number = len(tiny.sentences("Gene"))
+    found = lines(tmp_path, "ratios")
+    assert [(line["share"], line["shots"]) for line in found] == [
+        (0.25, round(number / 4)),
+        (0.25, round(number / 4)),
+        (1.0, number),
+        (1.0, number),
+    ]
+    assert not (tmp_path / "samples.json").exists()
+
+
+def test_train_and_devel_together(tmp_path):
+    plan = replace(PROTOCOLS["full"], targets=("Gene",))
+    list(execute(plan, contender(), Desk(tiny.ROOT, tmp_path)))
+    both = len(tiny.sentences("Gene")) + len(tiny.sentences("Gene", "devel"))
+    assert [line["shots"] for line in lines(tmp_path, "full")] == [both]
+
+
+def test_a_model_folder_is_a_contender(tmp_path):
+    model = trained()
+    save_model(tmp_path / "mine", *model)
+    made = of_folder(tmp_path / "mine", PLAN)
+    assert (made.method, made.encoder, made.preset, made.seed) == ("mine", "bilstm", "paper", 0)
+    made = replace(made, adaptation=RULE)
+    plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=1)
+    list(execute(plan, made, Desk(tiny.ROOT, tmp_path / "a")))
+    list(execute(plan, contender(model), Desk(tiny.ROOT, tmp_path / "b")))
+    one, other = lines(tmp_path / "a")[0], lines(tmp_path / "b")[0]
+    assert [one[k] for k in ("tp", "fp", "fn")] == [other[k] for k in ("tp", "fp", "fn")]
+
+
+def test_words_that_the_model_does_not_know_get_their_vectors(tmp_path):
+    path = tmp_path / "vectors.txt"
+    rows = {"zyxin": [float(i) for i in range(12)], "Zyxin": [1.0] * 12}
+    path.write_text("".join(f"{w} {' '.join(map(str, v))}\n" for w, v in rows.items()))
+    model = trained()
+    known = model.tagger.encoder.vocabulary[0]
+    more = with_words(model, ["zyxin", "unheard-of", known], str(path))
+    assert more.tagger.encoder.vocabulary == (*model.tagger.encoder.vocabulary, "zyxin")
+    row = more.params["frozen.words"][0, more.tagger.encoder.look_up("zyxin")]
+    assert row.tolist() == rows["zyxin"]
+    assert torch.equal(more.params["frozen.words"][:, :-1], model.params["frozen.words"])
+    assert with_words(model, ["zyxin"], "") is model
+
+
+def test_bad_corpora_are_one_line(tmp_path):
+    with pytest.raises(HardnerError, match="no corpus 'Genes': no folder"):
+        list(execute(replace(PLAN, targets=("Genes",)), contender(), Desk(tiny.ROOT, tmp_path)))
+    (tmp_path / "Gene").mkdir()
+    with pytest.raises(FileError, match=r"Gene: holds no train.tsv"):
+        targets.load("Gene", tmp_path)
+    with pytest.raises(HardnerError, match=r"Gene has 24 sentences.*lower the shots"):
+        many = replace(PLAN, targets=("Gene",), sizes=(90,))
+        list(execute(many, contender(), Desk(tiny.ROOT, tmp_path)))
+
+
+def test_protocols_by_name():
+    assert protocol("few-shot").sizes == (5, 10, 20, 50, 100)
+    assert protocol("few_shot").samples == 20
+    assert protocol("ratios").sizes[0] == 0.05
+    with pytest.raises(HardnerError, match="no protocol 'zero-shot'; there are few_shot, "):
+        protocol("zero-shot")
+    with pytest.raises(HardnerError, match="unlabelled"):
+        Protocol("x", (), (), 1, unlabelled=True)
+
+
+def test_where_a_method_passes_a_bound():
+    curve = {0.1: 0.4, 0.5: 0.6, 1.0: 0.8}
+    assert passing_share(curve, 0.7) == pytest.approx(0.75)
+    assert passing_share(curve, 0.3) == 0.1
+    assert passing_share(curve, 0.6) == pytest.approx(0.5)
+    assert passing_share(curve, 0.9) is None
+    assert passing_share({}, 0.9) is None
+
+
+def test_samples_are_fitted_one_by_one_on_a_cpu():
+    assert group_size({}, contender(), 20) == 1
+
+
+def test_joined_corpora_hold_both_labels(monkeypatch, tmp_path):
+    def load(name: str, root: Path, report: object) -> object:
+        return {"BC5CDR-disease": disease, "BC5CDR-chem": chem}[name]
+
+    from hardner.types import Corpus, Sentence, Span
+
+    words = ("a", "b", "c", "d")
+    one = Sentence(words, (Span(0, 2, "Disease"), Span(3, 4, "Disease")), "1")
+    two = Sentence(words, (Span(1, 2, "Drug"), Span(2, 3, "Drug")), "1")
+    disease = Corpus("BC5CDR-disease", "Disease", (one,), (), (one,))
+    chem = Corpus("BC5CDR-chem", "Drug", (two,), (), (two,))
+    monkeypatch.setattr(targets.corpora, "load", load)
+    (both,) = targets.load("BC5CDR", tmp_path).train
+    assert both.spans == (Span(0, 2, "Disease"), Span(2, 3, "Drug"), Span(3, 4, "Disease"))
+
+
+def test_a_tagger_keeps_its_scheme(tmp_path):
+    whole = tiny.tagger("bilstm", scheme="IOBES")
+    tagger: Tagger = whole.with_domains([TagSet("Drug", ("Chemical",), "IOBES")])
+    plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=1)
+    model = Model(tagger, tagger.init(0))
+    list(execute(plan, contender(model), Desk(tiny.ROOT, tmp_path)))
+    assert len(lines(tmp_path)) == 1

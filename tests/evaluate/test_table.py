@@ -1,0 +1,246 @@
+"""Tables against expectations written by hand, and their numbers against the statistics module."""
+
+import csv
+import io
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+from evaluate.made import of_f1, result
+
+from hardner.errors import HardnerError
+from hardner.evaluate import published
+from hardner.evaluate.plans import PROTOCOLS
+from hardner.evaluate.published import figures
+from hardner.evaluate.render import FORMATS, as_csv, latex, markdown, text
+from hardner.evaluate.significance import compare, holm
+from hardner.evaluate.table import Row, build
+
+SHARED = Path(__file__).parents[3] / "shared" / "published"
+
+SMALL = [
+    *(of_f1(f, corpus="A", sample=i) for i, f in enumerate((2, 4))),
+    *(of_f1(f, corpus="B", sample=i) for i, f in enumerate((6, 6))),
+    *(of_f1(f, corpus="A", sample=i, method="MAML") for i, f in enumerate((1, 1))),
+]
+
+
+def test_text_by_hand():
+    assert text(build(SMALL)) == (
+        "few_shot: F1, 5 shots\n"
+        "method            A            B         mean\n"
+        "MAML    .100 ± .000      not run      not run\n"
+        "HGDA    .300 ± .141  .600 ± .000  .450 ± .071\n"
+        "mean ± standard deviation of 2 samples\n"
+    )
+
+
+def test_markdown_by_hand():
+    assert markdown(build(SMALL, "recall")) == (
+        "**few_shot: recall, 5 shots**\n\n"
+        "| method | A | B | mean |\n"
+        "|---|---|---|---|\n"
+        "| MAML | .100 ± .000 | not run | not run |\n"
+        "| HGDA | .300 ± .141 | .600 ± .000 | .450 ± .071 |\n"
+        "\n- mean ± standard deviation of 2 samples\n"
+    )
+
+
+def test_latex_by_hand():
+    assert latex(build(SMALL)) == (
+        "\\begin{table}\n"
+        "\\caption{few\\_shot: F1, 5 shots}\n"
+        "\\begin{tabular}{lrrr}\n"
+        "\\toprule\n"
+        "method & A & B & mean \\\\\n"
+        "\\midrule\n"
+        "MAML & .100 $\\pm$ .000 & not run & not run \\\\\n"
+        "HGDA & .300 $\\pm$ .141 & .600 $\\pm$ .000 & .450 $\\pm$ .071 \\\\\n"
+        "\\bottomrule\n"
+        "\\end{tabular}\n"
+        "\\par\\footnotesize mean $\\pm$ standard deviation of 2 samples\n"
+        "\\end{table}\n"
+    )
+
+
+def test_csv_by_hand():
+    found = as_csv(build([of_f1(5, corpus="A")]))
+    assert found == (
+        "protocol,metric,size,method,encoder,preset,natural,corpus,samples,mean,deviation,"
+        "published,source,difference,baseline,gain,low,high,effect,p,p_holm\n"
+        "few_shot,f1,5,HGDA,bilstm,paper,False,A,1,0.5,,,,,,,,,,,\n"
+        "few_shot,f1,5,HGDA,bilstm,paper,False,mean,1,0.5,,,,,,,,,,,\n"
+    )
+
+
+def test_published_values_stand_below_ours():
+    shown = text(build([result(counts=(3, 7, 7))])).splitlines()
+    corpora = list(PROTOCOLS["few_shot"].targets)
+    assert shown[1].split() == ["method", *corpora, "mean"]
+    ours, theirs, difference, best = shown[2:6]
+    assert ours.split()[:2] == ["HGDA", ".300"]
+    assert ours.count("not run") == 8
+    assert theirs.split() == [
+        "-",
+        "published",
+        *[".300", ".270", ".610", ".246", ".369", ".333", ".175", ".284", ".323"],
+    ]
+    assert difference.split() == ["-", "difference", "-.000"]
+    assert best.split() == ["best", "published:", "HGDA", *theirs.split()[2:]]
+    assert shown[-1] == "published HGDA: HGDA, Table 3"
+
+
+def test_encoders_have_their_own_published_rows():
+    """HGDA writes HGDA* for BERT, and BioBERT for plain fine-tuning."""
+    assert published.names("few_shot", "HGDA", "bert") == ["HGDA*"]
+    assert published.names("few_shot", "FineTuning", "transformer") == ["BioBERT"]
+    assert published.names("heterogeneous", "FineTuning", "bert") == ["FineTuning"]
+    shown = text(build([result(encoder="bert")]))
+    assert "- published          .229" in shown.replace("  " * 9, "  " * 5) or ".229" in shown
+
+
+def test_what_only_the_first_form_published_says_so():
+    found = text(build([result(size=100)]))
+    assert "published HGDA: MetaBioNER, Table 3, as MetaBioNER" in found
+
+
+def test_the_best_published_means_are_those_of_the_papers():
+    corpora = PROTOCOLS["few_shot"].targets
+    best = {}
+    for shots in (5, 10, 20, 50, 100):
+        name = published.best("few_shot", "f1", shots, corpora)
+        best[shots] = round(published.mean("few_shot", "f1", shots, corpora, [name]).value, 3)
+    assert best == {5: 0.323, 10: 0.442, 20: 0.539, 50: 0.618, 100: 0.641}
+
+
+def test_cells_hold_what_the_statistics_module_says():
+    values = (3, 5, 6, 2, 4)
+    (table,) = build([of_f1(f, sample=i) for i, f in enumerate(values)])
+    cell = table.cell(5, table.rows[0], "NCBI-disease")
+    assert cell.mean == pytest.approx(mean(v / 10 for v in values))
+    assert cell.deviation == pytest.approx(stdev(v / 10 for v in values))
+    assert cell.difference == pytest.approx(0.4 - 0.3001)
+
+
+def test_comparisons_are_paired_and_corrected():
+    base, better, same = (
+        (4, 3, 5, 4, 3, 4, 5, 3),
+        (6, 5, 8, 6, 5, 7, 8, 6),
+        (4, 4, 5, 3, 3, 4, 5, 4),
+    )
+    results = [
+        of_f1(f, corpus="A", method=name, sample=i)
+        for name, values in (("MAML", base), ("HGDA", better), ("HGDA-NEs", same))
+        for i, f in enumerate(values)
+    ]
+    (table,) = build(reversed(results), baseline="MAML")
+    rows = {row.method: row for row in table.rows}
+    raw = {
+        name: compare([v / 10 for v in values], [v / 10 for v in base]).p
+        for name, values in (("HGDA", better), ("HGDA-NEs", same))
+    }
+    # the mean over one corpus is that corpus again: each test is there twice
+    fair = holm([raw["HGDA"], raw["HGDA"], raw["HGDA-NEs"], raw["HGDA-NEs"]])
+    assert table.cell(5, rows["HGDA"], "A").p == pytest.approx(fair[0])
+    assert table.cell(5, rows["HGDA-NEs"], "A").p == pytest.approx(fair[2])
+    assert table.cell(5, rows["MAML"], "A").p is None
+    shown = text([table])
+    assert ".637 ± .119*" in shown
+    assert "* differs from MAML: p < 0.05 in a paired permutation test" in shown
+    assert "Holm's correction for 4 tests" in shown
+    (line, *_) = [r for r in csv.DictReader(io.StringIO(as_csv([table]))) if r["method"] == "HGDA"]
+    assert float(line["gain"]) == pytest.approx(0.25)
+    assert float(line["p_holm"]) == pytest.approx(fair[0], rel=1e-5)
+    assert line["baseline"] == "MAML"
+
+
+def test_samples_that_only_one_has_are_not_paired():
+    results = [of_f1(4, corpus="A", method="MAML", sample=i) for i in range(4)]
+    results += [of_f1(5, corpus="A", sample=i) for i in range(2, 8)]
+    (table,) = build(results, baseline="MAML")
+    assert table.cell(5, Row("HGDA", "bilstm", "paper"), "A").versus.pairs == 2
+
+
+def test_the_baseline_must_be_a_row():
+    with pytest.raises(HardnerError, match="must be one of the rows MAML, HGDA; got 'DANN'"):
+        build(SMALL, baseline="DANN")
+
+
+def test_rows_are_told_apart():
+    results = [result(), result(encoder="bert"), result(natural=True)]
+    (table,) = build(results)
+    labels = [table.label(row) for row in table.rows]
+    assert labels == ["HGDA (bert)", "HGDA (bilstm)", "HGDA (bilstm, natural)"]
+
+
+def test_two_configurations_of_a_cell_are_refused():
+    with pytest.raises(HardnerError, match=r"two results with different configurations, 0 and 1"):
+        build([result(), result(config="1")])
+
+
+def test_seeds_are_further_samples():
+    (table,) = build([of_f1(2, seed=0), of_f1(4, seed=1)])
+    assert len(table.cell(5, table.rows[0], "NCBI-disease").values) == 2
+
+
+def test_protocols_have_tables_of_their_own():
+    results = [result(), result(protocol="full", size=1.0)]
+    assert [t.protocol for t in build(results)] == ["few_shot", "full"]
+    assert "full: F1, 100% of the data" in text(build(results))
+
+
+def test_where_methods_pass_in_domain():
+    ratios = {"In-Domain": {0.5: 4, 1.0: 6}, "MetaNER": {0.5: 5, 1.0: 7}, "DANN": {0.5: 3, 1.0: 5}}
+    results = [
+        of_f1(f, method=name, corpus="re3d", size=size, protocol="ratios")
+        for name, curve in ratios.items()
+        for size, f in curve.items()
+    ]
+    shown = text(build(results)).split("ratios: share of the data")[1].splitlines()
+    assert shown[1].split() == ["method", *PROTOCOLS["ratios"].targets]
+    assert shown[2].split() == ["DANN", *"-----"]
+    assert shown[3].split() == ["MetaNER", "-", "-", "-", "75%", "-"]
+    assert shown[4].split() == ["-", "published", "52%", "41%", "45%", "31%", "5%"]
+
+
+@pytest.mark.parametrize("shape", FORMATS)
+def test_every_format_shows_every_row(shape):
+    shown = FORMATS[shape](build(SMALL))
+    assert "MAML" in shown
+    assert "HGDA" in shown
+
+
+@pytest.mark.shared
+def test_published_figures_are_the_papers():
+    """Every number of the two files that lie beside the corpora, under its table's name."""
+    if not SHARED.is_dir():
+        pytest.skip("the published figures are not at ../shared/published")
+    ours: dict[str, list[float]] = {}
+    for found in figures().values():
+        for figure in found:
+            ours.setdefault(figure.source, []).append(figure.value)
+    theirs: dict[str, list[float]] = {}
+    numbers = {"f1": 3, "precision": 4, "recall": 5}
+    for row in csv.DictReader((SHARED / "few_shot.csv").read_text().splitlines()):
+        hgda = row["paper"] == "hgda"
+        table = f"HGDA, Table {numbers[row['metric']]}" if hgda else "MetaBioNER, Table 3"
+        theirs.setdefault(table, []).append(float(row["value"]))
+        if row["corpus"] != "overall":
+            key = ("few_shot", row["metric"], row["shots"], row["corpus"])
+            values = {(f.method, f.source): f.value for f in figures()[key]}
+            assert values[row["method"], table] == float(row["value"])
+    papers = {"metaner": "MetaNER", "mtbioner": "MT-BioNER"}
+    for row in csv.DictReader((SHARED / "other_tables.csv").read_text().splitlines()):
+        paper, number, value = row["paper"], row["table"], float(row["value"])
+        if paper.startswith("su2024") or number == "text":
+            continue
+        if paper == "metabioner":
+            theirs.setdefault("MetaBioNER, Table 5", []).append(value)
+        elif paper == "multigranularity":
+            theirs.setdefault("Multi-granularity, Tables 2 to 4", []).append(value / 100)
+        else:
+            place = "Figure 6" if number == "fig6" else f"Table {number}"
+            theirs.setdefault(f"{papers[paper]}, {place}", []).append(value / 100)
+    assert ours.keys() == theirs.keys()
+    for source, values in theirs.items():
+        assert sorted(ours[source]) == pytest.approx(sorted(values)), source
