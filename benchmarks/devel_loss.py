@@ -2,8 +2,8 @@
 
     python benchmarks/devel_loss.py [CORPORA] [--method NAME]...
 
-Target Disease, so the sources are of Drug, Gene and Species; the BiLSTM of the preset `paper`. On
-a CPU the sources are three corpora instead of six, the network is half as wide, and an iteration
+As in experiments/METHOD-disease.toml: the sources are of Drug, Gene and Species, the network is the
+BiLSTM of the preset `paper`. On a CPU the sources are three corpora instead of six, the network is half as wide, and an iteration
 has four tasks instead of eight. The loss is measured the method's own way (after adaptation, where
 it adapts) on the same episodes before and after, so it can be compared along a row, not down a
 column.
@@ -14,6 +14,7 @@ import json
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 import torch
@@ -24,8 +25,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from hardner.learn.experiment import experiment
 from hardner.learn.methods import METHODS
 from hardner.learn.run import run
+from hardner.learn.tables import merged
 
 ITERATIONS = 200
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 GPU = torch.cuda.is_available()
 DEVICE = torch.cuda.get_device_name() if GPU else "CPU, 1 core"
 SMALLER = {
@@ -37,16 +40,16 @@ SMALLER = {
 
 def devel_losses(name: str, root: str) -> tuple[float, float]:
     """Before and after training by a method."""
-    table = {
-        "method": name,
+    path = EXPERIMENTS / f"{name}-disease.toml"
+    table = tomllib.loads(path.read_text("utf-8")) if path.exists() else {"method": name}
+    few = {
         "target": "Disease",
         "data": {"root": root},
-        "decoder": {"kind": "softmax" if name == "wpz" else "crf"},
         "train": {"iterations": ITERATIONS, "save": ITERATIONS},
         "devel": {"every": ITERATIONS, "episodes": 64},
     }
     with tempfile.TemporaryDirectory() as folder:
-        run(experiment(table, {} if GPU else SMALLER), folder)
+        run(experiment(table, few if GPU else merged(few, SMALLER)), folder)
         lines = map(json.loads, Path(folder, "log.jsonl").read_text("utf-8").splitlines())
         scores = {line["after"]: line["devel_loss"] for line in lines if "after" in line}
     return scores[0], scores[ITERATIONS]

@@ -14,7 +14,7 @@ from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate import predictions, targets
 from hardner.evaluate.adaptation import Adaptation
-from hardner.evaluate.contender import Contender, Model, of_folder, with_words
+from hardner.evaluate.contender import Contender, Model, for_corpus, of_folder, with_words
 from hardner.evaluate.entrants import group_size
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.plans import PROTOCOLS, Protocol, passing_share, protocol
@@ -206,6 +206,20 @@ def test_without_adaptation_the_models_own_decoder_is_scored(tmp_path):
     assert {line["tp"] for line in found} == {expected["Chemical"].tp}
     with pytest.raises(HardnerError, match="no decoder for Gene, only for Disease, Drug"):
         list(execute(PLAN, contender(adapt=False), Desk(tiny.ROOT, tmp_path)))
+
+
+def test_decoders_of_the_same_labels_are_averaged():
+    one, two = (TagSet(name, ("Gene",)) for name in ("BC", "BN"))
+    tagger = tiny.tagger("bilstm").with_domains([one, two])
+    model = Model(tagger, tagger.init(0))
+    corpus = targets.load("Gene", tiny.ROOT)
+    mean, domain = for_corpus(model, corpus)
+    assert (mean.tagger.domains, domain) == (("BC",), 0)
+    both = model.params["decoder.weight"]
+    assert torch.allclose(mean.params["decoder.weight"][:, 0], (both[:, 0] + both[:, 1]) / 2)
+    own, domain = for_corpus(model, replace(corpus, domain="BN"))
+    assert own is model
+    assert domain == 1
 
 
 def test_shares_of_the_data(tmp_path):

@@ -55,7 +55,7 @@ def settings(root: Path, method: str = "multitask", iterations: int = 3) -> Expe
     )
 
 
-PLAN = replace(PROTOCOLS["homogeneous"], targets=DOMAINS, samples=1)
+PLAN = replace(PROTOCOLS["homogeneous"], targets=DOMAINS, sources=DOMAINS, samples=1)
 
 
 def run(plan, made, root, out, name):
@@ -88,7 +88,9 @@ def test_a_target_is_not_among_its_sources(six, tmp_path):
 
 
 def test_training_on_the_target_uses_what_is_drawn(six, tmp_path):
-    plan = replace(PROTOCOLS["homogeneous_ratios"], targets=("BC",), sizes=(0.5,), samples=2)
+    plan = replace(
+        PROTOCOLS["homogeneous_ratios"], targets=("BC",), sources=DOMAINS, sizes=(0.5,), samples=2
+    )
     run(plan, settings(six), six, tmp_path, "In-Domain")
     (one, two) = read(tmp_path / "homogeneous_ratios.jsonl")
     assert (one.shots, two.shots, one.share) == (6, 6, 0.5)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from learn.quadratic import N, Quadratic, problem, start
 from torch import Tensor
 
 from hardner.errors import HardnerError
@@ -12,7 +13,6 @@ from hardner.learn.inner import Inner
 from hardner.learn.outer import Objective, judge
 from hardner.learn.terms import Term, domain, tag
 from hardner.model.layers import Mode, Params
-from learn.quadratic import N, Quadratic, problem, start
 
 TASKS = 3
 RATE = 0.05
@@ -134,3 +134,40 @@ def test_what_has_no_meaning_is_refused_with_the_reason() -> None:
     elsewhere = (Term("tag", {"encoder": 1.0}, on="support", at="start"),)
     with pytest.raises(HardnerError, match="query set"):
         Objective(elsewhere, Inner(terms=(tag(),), proximal=1.0), meta_gradient="implicit")
+
+
+def test_shares_weigh_the_losses_of_each_domain() -> None:
+    query = problem(TASKS, 2)
+    query.domains = torch.tensor([0, 1, 0])
+    even, uneven = Objective((FOLLOW,)), Objective((FOLLOW,), shares=(2.0, 0.5))
+    tagger: Any = Quadratic()
+    expected = torch.zeros(2 * N, dtype=torch.float64)
+    for task, share in enumerate((2.0, 0.5, 2.0)):
+        (a, b) = query.curves["tag"]
+        one = problem(1, 0)
+        one.curves = {"tag": (a[task : task + 1], b[task : task + 1])}
+        expected += share * gradient(even, None, one) / TASKS
+    torch.testing.assert_close(gradient(uneven, None, query), expected)
+    values = judge(tagger, uneven, start(), [], query, Mode()).values[0]
+    plain = judge(tagger, even, start(), [], query, Mode()).values[0]
+    torch.testing.assert_close(values, plain * torch.tensor([2.0, 0.5, 2.0]))
+
+
+def test_implicit_with_several_supports_is_of_their_mean() -> None:
+    supports, query = [problem(TASKS, 1), problem(TASKS, 5)], problem(TASKS, 2)
+    inner = Inner(2, rate=RATE, terms=(FOLLOW,), parts=BOTH, proximal=2.0)
+    objective = Objective((FOLLOW,), inner, meta_gradient="implicit", iterations=4 * N)
+    tagger: Any = Quadratic()
+    found = judge(tagger, objective, start(), supports, query, Mode()).grads
+    a = (supports[0].curves["tag"][0] + supports[1].curves["tag"][0]) / 2
+    # The query slope at the point that the two steps reached.
+    z = whole(start()).expand(TASKS, -1)
+    z0 = z
+    for support in supports:
+        curve, slope = support.curves["tag"]
+        z = z - RATE * (torch.einsum("mij,mj->mi", curve, z) + slope + 2.0 * (z - z0))
+    aq, bq = query.curves["tag"]
+    eye = torch.eye(2 * N, dtype=torch.float64)
+    expected = torch.linalg.solve(eye + a / 2.0, torch.einsum("mij,mj->mi", aq, z) + bq).mean(0)
+    joined = torch.cat((found["encoder.x"], found["critic.y"]), dim=-1)[0]
+    torch.testing.assert_close(joined, expected, rtol=1e-8, atol=1e-8)

@@ -118,6 +118,15 @@ def test_a_word_spelt_like_padding_is_not_padding():
     assert Pieces(lambda _: [0, 0], FIRST, LAST, UNKNOWN).of("x") == (UNKNOWN,)
 
 
+def test_only_so_many_words_are_remembered(monkeypatch):
+    monkeypatch.setattr("hardner.model.pieces.REMEMBERED", 3)
+    asked = []
+    pieces = Pieces(lambda word: asked.append(word) or [ord(word)], FIRST, LAST, UNKNOWN)
+    assert [pieces.of(word)[0] for word in "aabbccd"] == [97, 97, 98, 98, 99, 99, 100]
+    assert asked == list("abcd")
+    assert len(pieces._cache) == 1
+
+
 def test_shifted_pieces_leave_zero_free():
     plain, shifted = Splitter(tiny.tokenizer()), Splitter(tiny.tokenizer(), shift=1)
     assert [i + 1 for i in plain("mutation")] == shifted("mutation")

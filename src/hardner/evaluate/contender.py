@@ -18,7 +18,7 @@ from hardner.learn.run import EXPERIMENT, MODEL
 from hardner.model.bert import BertEncoder
 from hardner.model.describe import load_model
 from hardner.model.encoders import PieceEncoder, WordEncoder
-from hardner.model.layers import Params
+from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.types import Corpus, Sentence
 from hardner.vectors import load_vectors
@@ -177,15 +177,24 @@ def with_words(model: Model, words: Collection[str], path: str) -> Model:
     return Model(replace(model.tagger, encoder=larger), model.params | {encoder.words: rows})
 
 
-def decoder_for(tagger: Tagger, corpus: Corpus) -> int:
-    """Which decoder of a tagger is for a corpus: its own, its domain's, or the only one."""
+def for_corpus(model: Model, corpus: Corpus) -> tuple[Model, int]:
+    """The model, and which of its decoders is for a corpus: its own, or its domain's.
+
+    Where there is neither but all decoders are for the same labels, it is the mean of them.
+    """
+    tagger, params = model
     for name in (corpus.name, corpus.domain):
         if name in tagger.domains:
-            return tagger.domains.index(name)
-    if len(tagger.domains) > 1:
+            return model, tagger.domains.index(name)
+    first = tagger.tag_sets[0]
+    if any(other.tags != first.tags for other in tagger.tag_sets):
         known = ", ".join(tagger.domains)
         raise HardnerError(f"the model has no decoder for {corpus.name}, only for {known}")
-    return 0
+    mean = {
+        name: value.mean(1, keepdim=True) if part_of(name) == "decoder" else value
+        for name, value in params.items()
+    }  # decoders [1, D, ...] -> [1, 1, ...]
+    return Model(tagger.with_domains([first]), mean), 0
 
 
 def _config(

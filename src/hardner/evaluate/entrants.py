@@ -10,7 +10,7 @@ import torch
 
 from hardner.batch import Ints, TagSet
 from hardner.errors import HardnerError
-from hardner.evaluate.contender import Contender, Model, decoder_for, with_words
+from hardner.evaluate.contender import Contender, Model, for_corpus, with_words
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.fit import fit
 from hardner.evaluate.plans import Size
@@ -160,7 +160,7 @@ def _examined(
 ) -> tuple[dict[str, Breakdown], list[tuple[Span, ...]] | None]:
     """The score of a model by the decoder that it has for a corpus."""
     model = with_words(model, vocabulary_of(corpus.test), contender.vectors)
-    domain = decoder_for(model.tagger, corpus)
+    model, domain = for_corpus(model, corpus)
     exam = Exam(model.tagger, corpus.test, domain, contender.device)
     predicted = exam.predictions(model.params)[0] if predictions else None
     return exam(model.params)[0], predicted

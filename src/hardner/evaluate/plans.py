@@ -24,8 +24,8 @@ class Protocol:
     """What is drawn of a target."""
     samples: int
     """Draws of each size."""
-    sources: tuple[str, ...] | None = None
-    """What else is trained on; None: the other targets, those of the target's domain left out."""
+    sources: tuple[str, ...] = ()
+    """What else is trained on; corpora of a target's own domain are left out for it."""
     optional: frozenset[str] = frozenset()
     """Sources that not everybody has."""
     train: TrainOn = "sources"
@@ -54,7 +54,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
     p.name: p
     for p in (
         # HGDA, Tables 3 to 5; MetaBioNER, Table 3.
-        Protocol("few_shot", BENCHMARK, (5, 10, 20, 50, 100), 20),
+        Protocol("few_shot", BENCHMARK, (5, 10, 20, 50, 100), 20, sources=BENCHMARK),
         # MetaNER, Table 3 and Figures 6 and 7.
         Protocol(
             "heterogeneous",
@@ -73,10 +73,10 @@ PROTOCOLS: Mapping[str, Protocol] = {
             optional=frozenset({"OntoNotes5"}),
         ),
         # MetaNER, Table 2 and Figures 4 and 5.
-        Protocol("homogeneous", ACE, (1.0,), 3),
-        Protocol("homogeneous_ratios", ACE, RATIOS, 3),
+        Protocol("homogeneous", ACE, (1.0,), 3, sources=ACE),
+        Protocol("homogeneous_ratios", ACE, RATIOS, 3, sources=ACE),
         # MetaBioNER, Table 5.
-        Protocol("full", BENCHMARK, (1.0,), 1, splits=("train", "devel")),
+        Protocol("full", BENCHMARK, (1.0,), 1, sources=BENCHMARK, splits=("train", "devel")),
         # MT-BioNER, Tables 2 and 3.
         *(
             Protocol(

@@ -45,7 +45,7 @@ def of_experiment(
     plan = PLANS.get(name)
     train: TrainOn = protocol.train if plan is None else plan.train
     adapt = protocol.adapt if plan is None else plan.adapt
-    if plan and plan.merged:
+    if plan and plan.merged and experiment.way().draw != "split":  # which needs several domains
         experiment = replace(experiment, decoder=replace(experiment.decoder, per="all"))
     device = device_of(experiment)
     row = name or method_name(experiment, adapt)
@@ -77,10 +77,10 @@ class Trainer:
         return self._last[1]
 
     def _name(self, found: Sequence[Corpus], place: str) -> str:
-        """Of a run; what is trained on the sources alone is shared by all it is right for."""
+        """Of a run; one on the sources alone serves all targets that leave the same ones out."""
         if place:
             return "-".join([*(corpus.name for corpus in found), place])
-        return "sources" if self.protocol.sources is not None else found[0].domain
+        return found[0].domain if self._leaves_out(found) else "sources"
 
     def _model(
         self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], folder: Path
@@ -99,12 +99,10 @@ class Trainer:
     ) -> Experiment:
         """The experiment on the sources alone, or on sentences written for it."""
         e = self.experiment
-        own = {corpus.name for corpus in found}
         if not drawn:
-            domain = found[0].domain
-            names = self._sources(own, {domain})
-            target = "" if self.protocol.sources is not None else domain
-            return replace(e, target=target, data=replace(e.data, corpora=names))
+            target = found[0].domain if self._leaves_out(found) else ""
+            data = replace(e.data, corpora=self._sources(found))
+            return replace(e, target=target, data=data)
         root = folder.with_name(folder.name + "-data")
         domains = self._domains(found, drawn)
         write_folders(root, domains)
@@ -112,20 +110,27 @@ class Trainer:
         data = replace(e.data, root=str(root), layout="folders", corpora=())
         return replace(e, target="", data=data, devel=devel)
 
-    def _sources(self, own: set[str], domains: set[str]) -> tuple[str, ...]:
+    def _sources(self, found: Sequence[Corpus]) -> tuple[str, ...]:
         """The corpora that are trained on beside the targets."""
         p, root = self.protocol, self.experiment.data.root
-        if p.sources is not None:
-            return tuple(n for n in p.sources if n not in p.optional or targets.present(n, root))
-        others = [n for n in p.targets if n not in own and targets.domain_of(n) not in domains]
-        return tuple(others)
+        own = {c.name for c in found} | {c.domain for c in found}
+        return tuple(
+            name
+            for name in p.sources
+            if own.isdisjoint((name, targets.domain_of(name)))
+            and (name not in p.optional or targets.present(name, root))
+        )
+
+    def _leaves_out(self, found: Sequence[Corpus]) -> bool:
+        """Whether any source is of a target's domain."""
+        domains = {corpus.domain for corpus in found}
+        return any(targets.domain_of(name) in domains for name in self.protocol.sources)
 
     def _domains(self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]]) -> Domains:
         """What to train on, under the names of the decoders."""
         parts = [(c, drawn[c.name], self._devel(c)) for c in found]
         if self.train == "sources and target" and not self.protocol.together:
-            own, domains = {c.name for c in found}, {c.domain for c in found}
-            for name in self._sources(own, domains):
+            for name in self._sources(found):
                 corpus = targets.load(name, self.experiment.data.root)
                 parts.append((corpus, corpus.train, corpus.devel))
         merged: dict[str, tuple[list[Sentence], list[Sentence]]] = {}

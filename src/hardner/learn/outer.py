@@ -1,6 +1,6 @@
 """One iteration of any method: adapt each task, judge the outcome, and say where to move."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple, TypeVar
@@ -13,7 +13,14 @@ from hardner.errors import HardnerError
 from hardner.learn.adapt import adapt, losses_on
 from hardner.learn.hypergradient import MetaGradient, check, implicit
 from hardner.learn.inner import Inner, spread
-from hardner.learn.terms import Term, learners, measure, merged_gradient, separate_gradient
+from hardner.learn.terms import (
+    Losses,
+    Term,
+    learners,
+    measure,
+    merged_gradient,
+    separate_gradient,
+)
 from hardner.learn.weighting import Weighting, weigh
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
@@ -31,6 +38,9 @@ class Objective:
     meta_gradient: MetaGradient = "first"
     iterations: int = 5
     """Of conjugate gradient, where the meta-gradient is implicit."""
+    shares: tuple[float, ...] = ()
+    """What each domain's losses count, in the domains' order: the lambda_i of MT-BioNER's Eq. 1;
+    none: all the same."""
 
     def __post_init__(self) -> None:
         check(self.meta_gradient, self.inner)
@@ -97,7 +107,7 @@ def judge(
         terms = [objective.outer[i] for i in indices]
         batches = supports if on == "support" else [query]
         for batch in batches:
-            losses = losses_on(tagger, batch, mode)
+            losses = _shared_out(losses_on(tagger, batch, mode), objective.shares, batch)
             if through:
                 found = losses(points[at], [t.loss for t in terms], ())
                 slope = separate_gradient(terms, found, _part(start, parts))
@@ -109,13 +119,34 @@ def judge(
             losses_of = {i: found[t.loss].detach() for i, t in zip(indices, terms, strict=True)}
             _gather(values, losses_of, len(batches))
     if objective.meta_gradient == "implicit" and objective.bilevel:
-        # The inner problem is the mean of the support losses; one support is the usual case.
-        grads = implicit(
-            losses_on(tagger, supports[0], mode), points["new"], grads, inner, objective.iterations
-        )
+        inside = _mean([losses_on(tagger, batch, mode) for batch in supports])
+        grads = implicit(inside, points["new"], grads, inner, objective.iterations)
     ordered = [values[i] for i in range(len(objective.outer))]
     weights = weigh(objective.weighting, objective.outer, ordered)
     return Verdict(ordered, weights, _combine(grads, weights, query.tasks))
+
+
+def _shared_out(losses: Losses, shares: Sequence[float], batch: Batch) -> Losses:
+    """MT-BioNER Eq. 1: L = sum_i lambda_i L_i, over the domains."""
+    if not shares:
+        return losses
+    # A look-up in a new tensor would wait for the host, and could not be captured.
+    scale = torch.stack([share * (batch.domains == i) for i, share in enumerate(shares)]).sum(0)
+
+    def scaled(params: Params, names: Collection[str], cut: Collection[str]) -> dict[str, Tensor]:
+        return {name: scale * value for name, value in losses(params, names, cut).items()}
+
+    return scaled
+
+
+def _mean(every: Sequence[Losses]) -> Losses:
+    """What successive steps on several supports descend in the long run."""
+
+    def mean(params: Params, names: Collection[str], cut: Collection[str]) -> dict[str, Tensor]:
+        found = [losses(params, names, cut) for losses in every]
+        return {name: torch.stack([f[name] for f in found]).mean(0) for name in names}
+
+    return mean
 
 
 def _gather(sums: dict[Key, Tensor], new: Mapping[Key, Tensor], of: int) -> None:

@@ -10,6 +10,9 @@ from hardner.batch import Features, Ints
 from hardner.errors import HardnerError
 from hardner.types import Sentence
 
+REMEMBERED = 200_000
+"""Words whose pieces are kept at a time."""
+
 
 @dataclass(frozen=True)
 class Splitter:
@@ -64,6 +67,8 @@ class Pieces:
         if known is None:
             found = tuple(piece for piece in self.split(word) if piece)
             known = found[: self.overlap] or (self.unknown,)
+            if len(self._cache) == REMEMBERED:
+                self._cache.clear()
             self._cache[word] = known
         return known
 

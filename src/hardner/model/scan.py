@@ -56,8 +56,8 @@ class Layout:
     def unfold(self, x: Tensor) -> Tensor:
         """The inverse of `fold`."""
         if self.shared:
-            return x.unflatten(2, (self.tasks, self.rows)).transpose(1, 2)
-        return x.unflatten(1, (self.tasks, 2))
+            return _split(x, 2, self.tasks).transpose(1, 2)
+        return _split(x, 1, self.tasks)
 
     def weights(self, weight: Tensor) -> Tensor:
         """[M|1, 2, R, H] -> [G, R, H]."""
@@ -69,13 +69,18 @@ class Layout:
             hiddens, grads = (self.unfold(x).flatten(1, 2) for x in (hiddens, grads))
         groups = hiddens.shape[1]
         h, g = (x.transpose(0, 1).reshape(groups, -1, x.shape[-1]) for x in (hiddens, grads))
-        return torch.bmm(g.transpose(1, 2), h).unflatten(0, (-1, 2))
+        return _split(torch.bmm(g.transpose(1, 2), h), 0, groups // 2)
 
     def bias_gradient(self, grads: Tensor) -> Tensor:
         """Sum over steps and rows: [T, G, N, R] -> [M|1, 2, R]."""
         if self.shared and self.axis > 1:
             grads = self.unfold(grads).flatten(1, 2)
-        return grads.sum((0, 2)).unflatten(0, (-1, 2))
+        return _split(grads.sum((0, 2)), 0, grads.shape[1] // 2)
+
+
+def _split(x: Tensor, dim: int, parts: int) -> Tensor:
+    """One axis as two, the first of them of that length."""
+    return x.view(*x.shape[:dim], parts, x.shape[dim] // parts, *x.shape[dim + 1 :])
 
 
 class _Lstm(Function):
