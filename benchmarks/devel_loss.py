@@ -3,10 +3,10 @@
     python benchmarks/devel_loss.py [CORPORA] [--method NAME]...
 
 As in experiments/METHOD-disease.toml: the sources are of Drug, Gene and Species, the network is the
-BiLSTM of the preset `paper`. On a CPU the sources are three corpora instead of six, the network is half as wide, and an iteration
-has four tasks instead of eight. The loss is measured the method's own way (after adaptation, where
-it adapts) on the same episodes before and after, so it can be compared along a row, not down a
-column.
+BiLSTM of the preset `paper`. On a CPU the sources are three corpora instead of six, the network is
+half as wide, and an iteration has four tasks instead of eight. The loss is measured the method's
+own way (after adaptation, where it adapts) on the same episodes before and after, so it can be
+compared along a row, not down a column.
 """
 
 import argparse

@@ -15,8 +15,8 @@ LAYERS = (
     {"formats", "episodes", "batch", "vectors"},
     {"corpora"},
     {"model"},
-    {"learn", "pretrain"},
-    {"evaluate", "predict"},
+    {"learn"},
+    {"pretrain", "evaluate", "predict"},
     {"cli", "serve"},
     {"__init__", "__main__"},
 )

@@ -38,7 +38,7 @@ def target(kind, decoder="crf", scheme="IOB2"):
 @pytest.mark.parametrize("kind", tiny.KINDS)
 @pytest.mark.parametrize(
     "rule",
-    [RULE, replace(RULE, optimizer=Optimizer("sgd", momentum=0.9), batch=0, clip=0.5)],
+    [RULE, replace(RULE, optimizer=Optimizer("sgd", momentum=0.9), batch=5, clip=0.5)],
     ids=["adamw", "sgd"],
 )
 def test_fitting_is_adapt_step_by_step(kind, rule):
@@ -98,7 +98,7 @@ def test_batches_pass_over_each_sample():
     assert sorted(first[:5]) == [0, 1, 2, 3, 4]
     assert sorted(first[5:]) == [0, 1, 2, 3, 4]
     assert set(order[:, 1].ravel()) <= set(range(5, 10))
-    whole = batches(ROWS, 3, 0, SEEDS)
+    whole = batches(ROWS, 3, 8, SEEDS)
     assert (whole == ROWS).all()
     assert whole.shape == (3, 2, 5)
 
@@ -107,6 +107,7 @@ def test_rules_scale_with_the_sentences():
     paper = adaptation("paper", "bilstm")
     assert paper.inner(32).rate == pytest.approx(1e-2)
     assert paper.inner(8).rate == pytest.approx(5e-3)  # HGDA, Eq. 3
+    assert paper.inner(10_000).rate == pytest.approx(2e-2)  # no step is of more than 128
     many = replace(RULE, passes=2.0)
     assert many.inner(5).steps == 4
     assert many.inner(30).steps == 20

@@ -7,23 +7,20 @@ from pathlib import Path
 
 import pytest
 import tiny
-import torch
 
 from hardner.batch import TagSet
 from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate import predictions, targets
 from hardner.evaluate.adaptation import Adaptation
-from hardner.evaluate.contender import Contender, Model, for_corpus, of_folder, with_words
-from hardner.evaluate.entrants import group_size
+from hardner.evaluate.contender import Contender, Model
 from hardner.evaluate.exam import Exam
-from hardner.evaluate.plans import PROTOCOLS, Protocol, passing_share, protocol
+from hardner.evaluate.plans import PROTOCOLS
 from hardner.evaluate.protocol import Desk, execute
 from hardner.evaluate.results import KEY, ResultFile, read, read_configs
 from hardner.evaluate.samples import SampleBook
 from hardner.evaluate.score import breakdown, score
 from hardner.learn.optim import Optimizer
-from hardner.model.describe import save_model
 from hardner.model.tagger import Tagger
 
 RULE = Adaptation(3, 1e-3, Optimizer("adamw"), batch=2)
@@ -208,20 +205,6 @@ def test_without_adaptation_the_models_own_decoder_is_scored(tmp_path):
         list(execute(PLAN, contender(adapt=False), Desk(tiny.ROOT, tmp_path)))
 
 
-def test_decoders_of_the_same_labels_are_averaged():
-    one, two = (TagSet(name, ("Gene",)) for name in ("BC", "BN"))
-    tagger = tiny.tagger("bilstm").with_domains([one, two])
-    model = Model(tagger, tagger.init(0))
-    corpus = targets.load("Gene", tiny.ROOT)
-    mean, domain = for_corpus(model, corpus)
-    assert (mean.tagger.domains, domain) == (("BC",), 0)
-    both = model.params["decoder.weight"]
-    assert torch.allclose(mean.params["decoder.weight"][:, 0], (both[:, 0] + both[:, 1]) / 2)
-    own, domain = for_corpus(model, replace(corpus, domain="BN"))
-    assert own is model
-    assert domain == 1
-
-
 def test_shares_of_the_data(tmp_path):
     plan = replace(PROTOCOLS["ratios"], targets=("Gene",), sizes=(0.25, 1.0), samples=2)
     list(execute(plan, contender(), Desk(tiny.ROOT, tmp_path)))
@@ -243,33 +226,6 @@ def test_train_and_devel_together(tmp_path):
     assert [line["shots"] for line in lines(tmp_path, "full")] == [both]
 
 
-def test_a_model_folder_is_a_contender(tmp_path):
-    model = trained()
-    save_model(tmp_path / "mine", *model)
-    made = of_folder(tmp_path / "mine", PLAN)
-    assert (made.method, made.encoder, made.preset, made.seed) == ("mine", "bilstm", "paper", 0)
-    made = replace(made, adaptation=RULE)
-    plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=1)
-    list(execute(plan, made, Desk(tiny.ROOT, tmp_path / "a")))
-    list(execute(plan, contender(model), Desk(tiny.ROOT, tmp_path / "b")))
-    one, other = lines(tmp_path / "a")[0], lines(tmp_path / "b")[0]
-    assert [one[k] for k in ("tp", "fp", "fn")] == [other[k] for k in ("tp", "fp", "fn")]
-
-
-def test_words_that_the_model_does_not_know_get_their_vectors(tmp_path):
-    path = tmp_path / "vectors.txt"
-    rows = {"zyxin": [float(i) for i in range(12)], "Zyxin": [1.0] * 12}
-    path.write_text("".join(f"{w} {' '.join(map(str, v))}\n" for w, v in rows.items()))
-    model = trained()
-    known = model.tagger.encoder.vocabulary[0]
-    more = with_words(model, ["zyxin", "unheard-of", known], str(path))
-    assert more.tagger.encoder.vocabulary == (*model.tagger.encoder.vocabulary, "zyxin")
-    row = more.params["frozen.words"][0, more.tagger.encoder.look_up("zyxin")]
-    assert row.tolist() == rows["zyxin"]
-    assert torch.equal(more.params["frozen.words"][:, :-1], model.params["frozen.words"])
-    assert with_words(model, ["zyxin"], "") is model
-
-
 def test_bad_corpora_are_one_line(tmp_path):
     with pytest.raises(HardnerError, match="no corpus 'Genes': no folder"):
         list(execute(replace(PLAN, targets=("Genes",)), contender(), Desk(tiny.ROOT, tmp_path)))
@@ -279,45 +235,6 @@ def test_bad_corpora_are_one_line(tmp_path):
     with pytest.raises(HardnerError, match=r"Gene has 24 sentences.*lower the shots"):
         many = replace(PLAN, targets=("Gene",), sizes=(90,))
         list(execute(many, contender(), Desk(tiny.ROOT, tmp_path)))
-
-
-def test_protocols_by_name():
-    assert protocol("few-shot").sizes == (5, 10, 20, 50, 100)
-    assert protocol("few_shot").samples == 20
-    assert protocol("ratios").sizes[0] == 0.05
-    with pytest.raises(HardnerError, match="no protocol 'zero-shot'; there are few_shot, "):
-        protocol("zero-shot")
-    with pytest.raises(HardnerError, match="unlabelled"):
-        Protocol("x", (), (), 1, unlabelled=True)
-
-
-def test_where_a_method_passes_a_bound():
-    curve = {0.1: 0.4, 0.5: 0.6, 1.0: 0.8}
-    assert passing_share(curve, 0.7) == pytest.approx(0.75)
-    assert passing_share(curve, 0.3) == 0.1
-    assert passing_share(curve, 0.6) == pytest.approx(0.5)
-    assert passing_share(curve, 0.9) is None
-    assert passing_share({}, 0.9) is None
-
-
-def test_samples_are_fitted_one_by_one_on_a_cpu():
-    assert group_size({}, contender(), 20) == 1
-
-
-def test_joined_corpora_hold_both_labels(monkeypatch, tmp_path):
-    def load(name: str, root: Path, report: object) -> object:
-        return {"BC5CDR-disease": disease, "BC5CDR-chem": chem}[name]
-
-    from hardner.types import Corpus, Sentence, Span
-
-    words = ("a", "b", "c", "d")
-    one = Sentence(words, (Span(0, 2, "Disease"), Span(3, 4, "Disease")), "1")
-    two = Sentence(words, (Span(1, 2, "Drug"), Span(2, 3, "Drug")), "1")
-    disease = Corpus("BC5CDR-disease", "Disease", (one,), (), (one,))
-    chem = Corpus("BC5CDR-chem", "Drug", (two,), (), (two,))
-    monkeypatch.setattr(targets.corpora, "load", load)
-    (both,) = targets.load("BC5CDR", tmp_path).train
-    assert both.spans == (Span(0, 2, "Disease"), Span(2, 3, "Drug"), Span(3, 4, "Disease"))
 
 
 def test_a_tagger_keeps_its_scheme(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 import tiny
 
 from hardner.errors import HardnerError
+from hardner.evaluate.contender import of_folder
 from hardner.evaluate.plans import PROTOCOLS
 from hardner.evaluate.protocol import Desk, execute
 from hardner.evaluate.results import read
@@ -154,3 +155,17 @@ def test_a_stopped_training_interrupts(six, tmp_path):
 def test_names_that_are_no_folders_are_refused(tmp_path):
     with pytest.raises(HardnerError, match="'a/b' cannot be the name of a folder"):
         write_folders(tmp_path, {"a/b": (tiny.sentences("Gene"), ())})
+
+
+def test_a_row_has_one_configuration_whatever_was_left_out(six, tmp_path):
+    """A run by itself, and a model trained for the protocol, are the same row of a table."""
+    plan = replace(PLAN, targets=("BC", "BN"))
+    made = settings(six)
+    run(plan, made, six, tmp_path, "FineTuning")
+    whole = of_experiment(made, plan, tmp_path / "runs" / "FineTuning", "FineTuning")
+    for name in plan.targets:
+        alone = of_folder(tmp_path / "runs" / "FineTuning" / name, plan, "FineTuning")
+        assert alone.config == whole.config
+        assert (alone.target, alone.method, alone.preset) == (name, "FineTuning", "paper")
+    (config,) = json.loads((tmp_path / "configs.json").read_text()).values()
+    assert config["experiment"]["data"]["corpora"] == []

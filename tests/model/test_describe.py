@@ -177,6 +177,18 @@ def test_parameters_of_another_network_are_not_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
+def test_parameters_that_the_tagger_has_no_more_are_left_out(tmp_path: Path) -> None:
+    """As after `with_domains`, which takes the heads away."""
+    full = tiny.tagger("bilstm", heads=("domain",))
+    bare = full.with_domains(full.tag_sets)
+    save_model(tmp_path / "model", bare, full.init())
+    _, params = load_model(tmp_path / "model")
+    assert params.keys() == bare.init().keys() < full.init().keys()
+    lacking = {n: p for n, p in bare.init().items() if n != "decoder.bias"}
+    with pytest.raises(HardnerError, match=r"parameter decoder\.bias is missing"):
+        save_model(tmp_path / "other", bare, lacking)
+
+
 def test_what_cannot_be_stored_is_named() -> None:
     reads = tiny.encoder("transformer")
     assert isinstance(reads, PieceEncoder)

@@ -19,9 +19,9 @@ class Adaptation:
     """Of the first step; it falls linearly to zero."""
     optimizer: Optimizer
     scaled: bool = False
-    """Whether the rate is for 32 sentences, and follows their square root (HGDA, Eq. 3)."""
-    batch: int = 0
-    """Sentences of a step; 0 for all."""
+    """Whether the rate is for steps of 32 sentences, and follows their square root (HGDA, Eq. 3)."""
+    batch: int = 128
+    """Sentences of a step, at most."""
     passes: float = 0.0
     """Over the sentences, if that takes more than ``steps``."""
     clip: float = 5.0
@@ -39,10 +39,10 @@ class Adaptation:
         """The rule for so many sentences."""
         if self.prototypes:
             return Inner(steps=0, prototypes=True, terms=(), parts=frozenset())
-        steps = max(self.steps, ceil(self.passes * sentences / (self.batch or sentences)))
+        size = min(self.batch, sentences)
         return Inner(
-            steps,
-            rate=scaled(self.rate, sentences) if self.scaled else self.rate,
+            max(self.steps, ceil(self.passes * sentences / size)),
+            rate=scaled(self.rate, size) if self.scaled else self.rate,
             parts=self.parts,
             optimizer=self.optimizer,
             scales=self.scales,

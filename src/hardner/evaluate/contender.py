@@ -17,14 +17,11 @@ from hardner.learn.methods import PLANS
 from hardner.learn.run import EXPERIMENT, MODEL
 from hardner.model.bert import BertEncoder
 from hardner.model.describe import load_model
-from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.encoders import PieceEncoder, WordEncoder, vocabulary_of
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.types import Corpus, Sentence
 from hardner.vectors import load_vectors
-
-LOCAL = ("device", "data.root")
-"""Keys of an experiment that say where it ran and nothing about what it does."""
 
 
 class Model(NamedTuple):
@@ -59,6 +56,8 @@ class Contender:
     """Corpora that it was trained on."""
     vectors: str = ""
     """A file that knows words which the model has not seen."""
+    cache: Path | None = None
+    """A folder that keeps what was read of that file."""
     root: str = ""
     """Where the corpora lay that it was trained on."""
 
@@ -88,16 +87,13 @@ def of_folder(
     experiment = read(folder / EXPERIMENT) if ran else None
     model = Model(*load_model(folder / MODEL if ran else folder))
     model = Model(model.tagger, {n: p.to(device) for n, p in model.params.items()})
-    kind = kind_of(model.tagger)
-    plan = PLANS.get(name)
-    train: TrainOn = protocol.train if plan is None else plan.train
-    adapt = protocol.adapt if plan is None else plan.adapt
-    row = name or (method_name(experiment, adapt) if experiment else folder.name)
-    made = contender(experiment, kind, row, train, adapt, preset, device)
+    named = name or ("" if experiment else folder.name)
+    made = contender(experiment, kind_of(model.tagger), protocol, named, preset, device)
     return replace(
         made,
         start=lambda targets, drawn, place: model,
         vectors=vectors or made.vectors,
+        cache=folder.parent / "vectors",
         target=experiment.target if experiment else "",
         seen=_trained_on(experiment) if experiment else frozenset(),
     )
@@ -114,32 +110,48 @@ def _trained_on(experiment: Experiment) -> frozenset[str]:
 def contender(
     experiment: Experiment | None,
     kind: str,
+    protocol: Protocol,
     name: str,
-    train: TrainOn,
-    adapt: bool,
     preset: str,
     device: str,
 ) -> Contender:
     """A row without a start, with all that an experiment, if there is one, says about it."""
+    plan = PLANS.get(name)
+    train: TrainOn = plan.train if plan else protocol.train
+    adapt = plan.adapt if plan else protocol.adapt
     trained = experiment.preset if experiment else ""
     chosen = preset or (trained if trained in PRESETS else "paper")
     rule = adaptation(chosen, kind)
     if experiment and experiment.method == "wpz":
         rule = replace(rule, prototypes=True)
+    fitted = asdict(rule) | {"parts": sorted(rule.parts)} if adapt else None
+    config = {"experiment": _table(experiment, protocol), "train": train, "adaptation": fitted}
     return Contender(
-        method=name,
+        method=name or (method_name(experiment, adapt) if experiment else ""),
         encoder=kind,
         preset=chosen if trained in (chosen, "") else f"{trained}, adapted by {chosen}",
         adaptation=rule,
         train=train,
         adapt=adapt,
         seed=experiment.seed if experiment else 0,
-        config=_config(experiment, rule, train, adapt),
+        config=config,
         start=_nothing,
         device=device,
         vectors=experiment.encoder.vectors if experiment else "",
         root=experiment.data.root if experiment else "",
     )
+
+
+def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
+    """An experiment without where it ran, and the same whichever target it left out."""
+    if experiment is None:
+        return {}
+    table = experiment.table()
+    left = {name for name in protocol.sources if domain_of(name) != experiment.target}
+    if set(experiment.data.corpora) == left:
+        table["data"]["corpora"] = []
+    del table["device"], table["target"], table["data"]["root"]
+    return table
 
 
 def method_name(experiment: Experiment, adapt: bool) -> str:
@@ -161,13 +173,13 @@ def kind_of(tagger: Tagger) -> str:
     return "bert" if isinstance(tagger.encoder, BertEncoder) else "other"
 
 
-def with_words(model: Model, words: Collection[str], path: str) -> Model:
-    """The model with vectors, from a file, for words that it does not know as they are written."""
-    encoder = model.tagger.encoder
+def with_words(contender: Contender, model: Model, sentences: Collection[Sentence]) -> Model:
+    """The model with vectors for words of the sentences that it does not know as written."""
+    encoder, path = model.tagger.encoder, contender.vectors
     if not path or not isinstance(encoder, WordEncoder):
         return model
-    unknown = set(words) - set(encoder.vocabulary)
-    vectors = load_vectors(path, unknown)
+    unknown = set(vocabulary_of(sentences)).difference(encoder.vocabulary)
+    vectors = load_vectors(path, unknown, cache=contender.cache)
     if vectors.words and vectors.dimension != encoder.dimension:
         held = f"its vectors have {vectors.dimension} numbers, the model's {encoder.dimension}"
         raise FileError(path, held)
@@ -195,17 +207,6 @@ def for_corpus(model: Model, corpus: Corpus) -> tuple[Model, int]:
         for name, value in params.items()
     }  # decoders [1, D, ...] -> [1, 1, ...]
     return Model(tagger.with_domains([first]), mean), 0
-
-
-def _config(
-    experiment: Experiment | None, rule: Adaptation, train: TrainOn, adapt: bool
-) -> dict[str, Any]:
-    table = experiment.table() if experiment else {}
-    for key in LOCAL:
-        section, _, name = key.rpartition(".")
-        (table.get(section, {}) if section else table).pop(name, None)
-    fitted = asdict(rule) | {"parts": sorted(rule.parts)} if adapt else None
-    return {"experiment": table, "train": train, "adaptation": fitted}
 
 
 def _nothing(

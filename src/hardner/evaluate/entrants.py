@@ -12,10 +12,9 @@ from hardner.batch import Ints, TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.contender import Contender, Model, for_corpus, with_words
 from hardner.evaluate.exam import Exam
-from hardner.evaluate.fit import fit
+from hardner.evaluate.fit import fit, precision
 from hardner.evaluate.plans import Size
 from hardner.evaluate.score import Breakdown
-from hardner.model.encoders import vocabulary_of
 from hardner.model.layers import Params, part_of
 from hardner.seeds import seed_of
 from hardner.types import Corpus, Sentence, Span
@@ -72,7 +71,7 @@ class Fitted:
         self._predictions = predictions
         model = contender.start([corpus], {}, "")
         _refuse_seen(contender, model, corpus)
-        model = with_words(model, vocabulary_of((*pool, *corpus.test)), contender.vectors)
+        model = with_words(contender, model, (*pool, *corpus.test))
         labels = tuple(sorted({span.label for sentence in pool for span in sentence.spans}))
         scheme = model.tagger.tag_sets[0].scheme
         self._tagger = model.tagger.with_domains([TagSet(corpus.domain, labels, scheme)])
@@ -89,9 +88,10 @@ class Fitted:
             began = time.perf_counter()
             rows = [drawn[sample][self._corpus.name] for sample in chosen]
             fitted = self._fitted(size, chosen, rows)
-            scores = self._exam(fitted)
+            with precision(self._contender.adaptation, torch.device(self._contender.device)):
+                scores = self._exam(fitted)
+                predicted = self._exam.predictions(fitted) if self._predictions else []
             seconds = (time.perf_counter() - began) / len(chosen)
-            predicted = self._exam.predictions(fitted) if self._predictions else []
             yield Scored(self._corpus, chosen, scores, predicted, seconds)
 
     def _fitted(self, size: Size, samples: Sequence[int], drawn: Sequence[Sequence[int]]) -> Params:
@@ -159,7 +159,7 @@ def _examined(
     contender: Contender, model: Model, corpus: Corpus, predictions: bool
 ) -> tuple[dict[str, Breakdown], list[tuple[Span, ...]] | None]:
     """The score of a model by the decoder that it has for a corpus."""
-    model = with_words(model, vocabulary_of(corpus.test), contender.vectors)
+    model = with_words(contender, model, corpus.test)
     model, domain = for_corpus(model, corpus)
     exam = Exam(model.tagger, corpus.test, domain, contender.device)
     predicted = exam.predictions(model.params)[0] if predictions else None

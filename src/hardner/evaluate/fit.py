@@ -83,7 +83,7 @@ def fit(
         ) -> tuple[list[Tensor], list[Tensor]]:
             underway = _Underway(inner.optimizer, state, rate)
             once = _once(inner, underway)
-            with _precision(adaptation, store.device):
+            with precision(adaptation, store.device):
                 batch = store.batch(drawn, widths)
                 moved = adapt(tagger, current, [batch], once, Mode(adaptation.dropout)).new
             return [moved[name] for name in moving] + [underway.after[k] for k in state], []
@@ -102,10 +102,10 @@ def _once(inner: Inner, underway: _Underway) -> Inner:
 def batches(rows: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:
     """What each step learns from: passes over each sample, shuffled anew, cut into batches.
 
-    rows [M, K] -> [steps, M, size], or all of them in each step where ``size`` is 0 or too large.
+    rows [M, K] -> [steps, M, size], or all of them in each step where there are no more.
     """
     tasks, shots = rows.shape
-    if not size or size >= shots:
+    if size >= shots:
         return np.broadcast_to(rows, (steps, tasks, shots)).copy()
     passes = ceil(steps * size / shots)
     order = np.stack([_passes(shots, passes, seed) for seed in seeds])  # [M, passes * K]
@@ -125,7 +125,8 @@ def _widths(store: Store, rows: Ints) -> dict[str, int]:
     return {name: width if on_cpu else bucket(width) for name, width in wide.items()}
 
 
-def _precision(adaptation: Adaptation, device: torch.device) -> AbstractContextManager[Any]:
+def precision(adaptation: Adaptation, device: torch.device) -> AbstractContextManager[Any]:
+    """What the rule's arithmetic is done under; single precision on a CPU."""
     if adaptation.precision == "bfloat16" and device.type == "cuda":
         return torch.autocast("cuda", torch.bfloat16)
     return nullcontext()

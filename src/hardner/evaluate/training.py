@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hardner.errors import HardnerError
 from hardner.evaluate import targets
-from hardner.evaluate.contender import Contender, Model, contender, method_name
+from hardner.evaluate.contender import Contender, Model, contender
 from hardner.evaluate.plans import Protocol, TrainOn
 from hardner.files import atomic_write
 from hardner.learn.experiment import Experiment
@@ -34,7 +34,8 @@ def of_experiment(
     """A contender that is trained when it is needed; its runs are kept, and gone on with.
 
     Args:
-        experiment: How to train. Target, corpora and devel scoring are set as the protocol needs.
+        experiment: How to train. Its target, and its corpora if it names none, are set as the
+            protocol needs.
         protocol: What it will be put through.
         runs: The folder for its runs.
         name: Of its row; one of `PLANS` also says what to train on and whether to adapt.
@@ -43,15 +44,12 @@ def of_experiment(
         stop: Asked after each iteration.
     """
     plan = PLANS.get(name)
-    train: TrainOn = protocol.train if plan is None else plan.train
-    adapt = protocol.adapt if plan is None else plan.adapt
     if plan and plan.merged and experiment.way().draw != "split":  # which needs several domains
         experiment = replace(experiment, decoder=replace(experiment.decoder, per="all"))
     device = device_of(experiment)
-    row = name or method_name(experiment, adapt)
-    made = contender(experiment, experiment.encoder.kind, row, train, adapt, preset, device)
-    trainer = Trainer(experiment, protocol, runs, train, device, heard, stop)
-    return replace(made, start=trainer)
+    made = contender(experiment, experiment.encoder.kind, protocol, name, preset, device)
+    trainer = Trainer(experiment, protocol, runs, made.train, device, heard, stop)
+    return replace(made, start=trainer, cache=runs / "vectors")
 
 
 @dataclass
@@ -112,19 +110,23 @@ class Trainer:
 
     def _sources(self, found: Sequence[Corpus]) -> tuple[str, ...]:
         """The corpora that are trained on beside the targets."""
-        p, root = self.protocol, self.experiment.data.root
         own = {c.name for c in found} | {c.domain for c in found}
-        return tuple(
-            name
-            for name in p.sources
-            if own.isdisjoint((name, targets.domain_of(name)))
-            and (name not in p.optional or targets.present(name, root))
-        )
+        return tuple(n for n in self._candidates() if own.isdisjoint((n, targets.domain_of(n))))
+
+    def _candidates(self) -> tuple[str, ...]:
+        """The experiment's own corpora, else the protocol's, else all folders of a root of them."""
+        data, p = self.experiment.data, self.protocol
+        there = {name for name in p.sources if targets.present(name, data.root)}
+        if data.corpora:
+            return data.corpora
+        if data.layout == "folders" and not there:
+            return tuple(sorted(path.name for path in Path(data.root).iterdir() if path.is_dir()))
+        return tuple(name for name in p.sources if name not in p.optional or name in there)
 
     def _leaves_out(self, found: Sequence[Corpus]) -> bool:
         """Whether any source is of a target's domain."""
         domains = {corpus.domain for corpus in found}
-        return any(targets.domain_of(name) in domains for name in self.protocol.sources)
+        return any(targets.domain_of(name) in domains for name in self._candidates())
 
     def _domains(self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]]) -> Domains:
         """What to train on, under the names of the decoders."""

@@ -90,7 +90,9 @@ def parse(kind: type, key: str, text: str, section: str = "") -> Table:
     expected = known[first]
     if is_dataclass(expected) and isinstance(expected, type):
         if not rest:
-            raise HardnerError(f"{whole}: a section, not a value; it has {', '.join(keys(expected))}")
+            raise HardnerError(
+                f"{whole}: a section, not a value; it has {', '.join(keys(expected))}"
+            )
         return {first: parse(expected, rest, text, whole)}
     if rest:
         raise HardnerError(f"{whole}.{rest}: no such key; {whole} is a value")

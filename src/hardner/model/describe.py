@@ -43,10 +43,14 @@ def save_model(
     shard_bytes: int | None = None,
     dtype: torch.dtype | None = None,
 ) -> None:
-    """Write a tagger, whole or not at all; the options are those of `checkpoint.save`."""
-    _check_params(tagger, params)
+    """Write a tagger, whole or not at all; parameters that it does not have are left out.
+
+    The options are those of `checkpoint.save`.
+    """
+    own = {name: params[name] for name in shapes(tagger) if name in params}
+    _check_params(tagger, own)
     checkpoint.save(
-        folder, params, describe(tagger), files_of(tagger), shard_bytes=shard_bytes, dtype=dtype
+        folder, own, describe(tagger), files_of(tagger), shard_bytes=shard_bytes, dtype=dtype
     )
 
 

@@ -1,0 +1,162 @@
+"""The commands: evaluate, table, plot and errors, as a user calls them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tiny
+from evaluate.made import of_f1
+from evaluate.test_protocol import trained
+from formats.command import Command
+
+from hardner.evaluate.adaptation import PRESETS
+from hardner.evaluate.results import ResultFile
+from hardner.model.describe import save_model
+
+
+@pytest.fixture
+def call(capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    return Command(capfd, monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch, tmp_path):
+    """Two steps of adaptation, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    for rules in PRESETS.values():
+        for encoder, rule in list(rules.items()):
+            monkeypatch.setitem(rules, encoder, replace(rule, steps=2, passes=0))
+
+
+@pytest.fixture
+def model(tmp_path):
+    save_model(tmp_path / "mine", *trained())
+    return tmp_path / "mine"
+
+
+WHERE = ("--root", tiny.ROOT, "--corpora", "Gene")
+EXPERIMENT = f"""
+method = "hgda"
+device = "cpu"
+data = {{ root = "{tiny.ROOT}", layout = "folders" }}
+encoder = {{ dimension = 8, hidden = 8, filters = 4, recurrent = 0, letters = 4 }}
+train = {{ iterations = 2, tasks = 2, shots = 3 }}
+devel = {{ every = 2, episodes = 2 }}
+"""
+
+
+def test_evaluate_then_table_then_errors(call, model):
+    code, out, err = call("evaluate", model, *WHERE, "--shots", "3,5", "--samples", 2)
+    assert (code, out) == (0, "")
+    assert (
+        err.splitlines()[-1] == "results/few_shot.jsonl; next: hardner table results/few_shot.jsonl"
+    )
+    assert err.count("mine, Gene, 3 shots: F1 0.") == 2
+    before = Path("results/few_shot.jsonl").read_text()
+    assert call("evaluate", model, *WHERE, "--shots", "3,5", "--samples", 2)[0] == 0
+    assert Path("results/few_shot.jsonl").read_text() == before
+    code, out, err = call("table", "results/few_shot.jsonl", "--format", "md")
+    assert (code, err) == (0, "")
+    assert out.startswith("**few_shot: F1, 3 shots**\n\n| method | Gene | mean |\n")
+
+
+def test_predictions_can_be_looked_at(call, model):
+    arguments = ("--shots", "3", "--samples", 1, "--predictions", "--out", "here")
+    assert call("evaluate", model, *WHERE, *arguments)[0] == 0
+    (file,) = Path("here/predictions").iterdir()
+    code, out, err = call("errors", file, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    (line,) = map(json.loads, Path("here/few_shot.jsonl").read_text().splitlines())
+    assert found["counts"]["missed"] == line["kinds"]["missed"]
+    assert found["counts"]["tp"] == line["tp"]
+    code, out, _ = call(
+        "errors", model, "--corpus", "Gene", "--root", tiny.ROOT, "--shots", 3, "--json"
+    )
+    assert json.loads(out) == found
+    code, out, _ = call("errors", file, "-n", 2)
+    assert code == 0
+    assert out.startswith("precision 0.")
+    assert "kind" in out.splitlines()[1]
+
+
+def test_a_model_as_it_is(call, model):
+    code, out, err = call("errors", model, "--corpus", "Drug", "--root", tiny.ROOT, "--partial")
+    assert (code, err) == (0, "")
+    assert [line.split(":")[0] for line in out.splitlines()[1:5]] == [
+        "strict",
+        "exact",
+        "partial",
+        "type",
+    ]
+
+
+def test_an_experiment_is_trained_when_needed(call, tmp_path):
+    (tmp_path / "hgda.toml").write_text(EXPERIMENT)
+    arguments = ("evaluate", "hgda.toml", "--corpora", "Gene,Drug", "--shots", "3", "--samples", 1)
+    code, _, err = call(*arguments)
+    assert code == 0
+    assert "HGDA, Gene, 3 shots: F1 " in err
+    runs = tmp_path / "results" / "runs" / "few_shot-hgda"
+    assert {path.name for path in runs.iterdir()} == {"Gene", "Drug"}
+    made = json.loads((runs / "Gene" / "experiment.json").read_text())
+    assert made["data"]["corpora"] == ["Disease", "Drug", "Species"]
+    code, _, err = call(
+        "evaluate", runs / "Gene", "--shots", "3", "--samples", 1, "--corpora", "Gene"
+    )
+    assert code == 0
+    assert len((tmp_path / "results" / "few_shot.jsonl").read_text().splitlines()) == 3
+
+
+def test_a_run_is_tested_on_what_it_left_out(call, tmp_path):
+    (tmp_path / "hgda.toml").write_text(EXPERIMENT)
+    assert call("train", "hgda.toml", "--target", "Gene", "--out", "run")[0] == 0
+    few = ("--shots", "3", "--samples", 1)
+    code, _, err = call("evaluate", "run", "--corpora", "Gene,Drug", *few)
+    assert code == 0
+    assert "Drug" not in err
+    code, _, err = call("evaluate", "run", "--corpora", "Drug", *few)
+    assert (code, err) == (1, "hardner: run left Gene out, and none of Drug is of it\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("evaluate", "nowhere"), "nowhere: not a hardner model: no config.json in it"),
+        (("evaluate", "mine", "--protocol", "x"), "no protocol 'x'; there are few_shot, "),
+        (("evaluate", "mine", "--preset", "x", "--corpora", "Gene"), "no adaptation preset 'x'"),
+        (("evaluate", "mine", "--device", "tpu"), 'device: expected "auto" or "cpu" or "cuda"'),
+        (("evaluate", "nowhere.toml"), "nowhere.toml: no such file or folder"),
+        (("table", "nowhere"), "nowhere: no such file or folder"),
+        (("plot", "shots", "nowhere"), "nowhere: no such file or folder"),
+        (("errors", "nowhere"), "nowhere: no such file or folder"),
+        (("errors", "mine"), "give one model and its --corpus, or files of predictions alone"),
+    ],
+)
+def test_errors_are_one_line(call, model, arguments, said):
+    code, out, err = call(*arguments)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert said in err
+
+
+@pytest.mark.parametrize("shots", ["0", "1.5", "5,x", "-1", ""])
+def test_bad_sizes_are_refused(call, model, shots):
+    code, _, err = call("evaluate", model, "--shots", shots)
+    assert (code, err.count("\n")) == (2, 1)
+
+
+def test_plot(call, tmp_path):
+    results = [
+        of_f1(3 + i, method=m, size=k) for i, m in enumerate(("MAML", "HGDA")) for k in (5, 10)
+    ]
+    ResultFile(tmp_path / "few_shot.jsonl").append(results)
+    code, out, err = call("plot", "shots", "few_shot.jsonl", "--out", "shots")
+    assert (code, out, err) == (0, "", "shots.svg\nshots.png\n")
+    assert (tmp_path / "shots.png").stat().st_size > 1000
+
+
+def test_empty_results_say_so(call, tmp_path):
+    (tmp_path / "few_shot.jsonl").write_text("")
+    assert call("table", "few_shot.jsonl") == (1, "", "hardner: no results in few_shot.jsonl\n")

@@ -1,0 +1,42 @@
+"""On a GPU, where steps are captured and samples go together: the same outcome as on a CPU."""
+
+from dataclasses import replace
+
+import pytest
+import tiny
+import torch
+from evaluate.test_fit import ROWS, RULE, SEEDS, target
+from evaluate.test_protocol import PLAN, contender, lines, trained
+
+from hardner.evaluate.contender import Model
+from hardner.evaluate.exam import Exam
+from hardner.evaluate.fit import fit
+from hardner.evaluate.protocol import Desk, execute
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
+
+
+@pytest.mark.parametrize("kind", ["bilstm", "bigru", "transformer"])
+def test_fitting_and_examining(kind):
+    tagger, params, store = target(kind)
+    here = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    moved = {name: value.cuda() for name, value in params.items()}
+    on_gpu = tagger.store(tiny.sentences("Gene"), device="cuda")
+    there = fit(tagger, moved, on_gpu, ROWS, RULE, SEEDS)
+    for name, value in here.items():
+        assert torch.allclose(there[name].cpu(), value, atol=1e-6), name
+    test = tiny.sentences("Gene", "test")
+    assert Exam(tagger, test, device="cuda")(there) == Exam(tagger, test)(here)
+
+
+def test_a_protocol(tmp_path):
+    model = trained()
+    still = replace(contender(model).adaptation, dropout=0.0)
+    moved = Model(model.tagger, {name: value.cuda() for name, value in model.params.items()})
+    here, there = (
+        contender(model, adaptation=still),
+        contender(moved, adaptation=still, device="cuda"),
+    )
+    list(execute(PLAN, here, Desk(tiny.ROOT, tmp_path / "cpu")))
+    list(execute(PLAN, there, Desk(tiny.ROOT, tmp_path / "cuda")))
+    assert lines(tmp_path / "cpu") == lines(tmp_path / "cuda")

@@ -1,0 +1,91 @@
+"""Figures: nothing is cut, nothing overlaps, the same file each time."""
+
+import pytest
+from evaluate.made import of_f1
+
+from hardner.errors import FileError, HardnerError
+from hardner.evaluate.plots import FIGURES, save, style
+from hardner.learn.material import BENCHMARK
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+FEW = [
+    of_f1(min(9, 2 + i + k + s), method=method, corpus=corpus, size=size, sample=s)
+    for i, method in enumerate(("MetaNER w/o critic", "HGDA"))
+    for corpus in BENCHMARK
+    for k, size in enumerate((5, 10, 20))
+    for s in range(2)
+]
+RATIOS = [
+    of_f1(f, method=method, corpus=corpus, size=size, protocol="ratios")
+    for method, curve in (("In-Domain", (3, 6)), ("MetaNER", (5, 8)))
+    for corpus in ("re3d", "MIT-movie")
+    for size, f in zip((0.5, 1.0), curve, strict=True)
+]
+GIVEN = {"shots": FEW, "ratios": RATIOS, "errors": FEW}
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_both_kinds_of_file(kind, tmp_path):
+    svg, png = save(kind, GIVEN[kind], tmp_path / "figure")
+    assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    text = svg.read_text()
+    for name in {r.method for r in GIVEN[kind]}:
+        assert name in text
+    first = svg.read_bytes()
+    save(kind, GIVEN[kind], svg)
+    assert svg.read_bytes() == first
+
+
+def drawn(figure):
+    """All text that is to be seen."""
+    yield from figure.legends[0].get_texts()
+    yield from filter(None, (figure._supxlabel, figure._supylabel))
+    for axes in filter(lambda axes: axes.get_visible(), figure.axes):
+        yield axes.title
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in axis.get_major_ticks():
+                if low <= tick.get_loc() <= high and tick.label1.get_visible():
+                    yield tick.label1
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_all_text_lies_within_the_page_and_apart(kind):
+    with style():
+        figure = FIGURES[kind](GIVEN[kind])
+        figure.draw_without_rendering()
+        boxes = {item: item.get_window_extent() for item in drawn(figure) if item.get_text()}
+    page = figure.bbox
+    assert len(boxes) > 10
+    for item, box in boxes.items():
+        assert page.x0 <= box.x0 and box.x1 <= page.x1, item.get_text()
+        assert page.y0 <= box.y0 and box.y1 <= page.y1, item.get_text()
+    items = list(boxes)
+    for place, item in enumerate(items):
+        for other in items[place + 1 :]:
+            assert not boxes[item].overlaps(boxes[other]), (item, other)
+
+
+def test_curves_are_not_cut():
+    with style():
+        figure = FIGURES["shots"](FEW)
+        tops = {axes.get_ylim()[1] for axes in figure.axes}
+        highest = max(
+            max(line.get_ydata())
+            for axes in figure.axes
+            for line in axes.get_lines()
+            if len(line.get_ydata())
+        )
+    assert min(tops) >= highest
+
+
+def test_what_cannot_be_drawn_is_one_line(tmp_path):
+    with pytest.raises(FileError, match=r"an .svg or a .png file"):
+        save("shots", FEW, tmp_path / "figure.pdf")
+    with pytest.raises(
+        HardnerError, match="one protocol with shares of the data; the files hold none"
+    ):
+        save("ratios", FEW, tmp_path / "figure.svg")
+    with pytest.raises(HardnerError, match="several protocols: few_shot, ratios"):
+        save("errors", FEW + RATIOS, tmp_path / "figure.svg")
