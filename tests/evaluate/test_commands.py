@@ -10,8 +10,8 @@ from evaluate.made import of_f1
 from evaluate.test_protocol import trained
 from formats.command import Command
 
-from hardner.evaluate.adaptation import PRESETS
 from hardner.evaluate.results import ResultFile
+from hardner.learn.adaptation import PRESETS
 from hardner.model.describe import save_model
 
 

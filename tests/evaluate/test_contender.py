@@ -13,7 +13,7 @@ from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate import targets
 from hardner.evaluate.contender import Model, for_corpus, of_folder, with_words
-from hardner.evaluate.entrants import group_size
+from hardner.evaluate.entrants import equal_groups
 from hardner.evaluate.plans import Protocol, passing_share, protocol
 from hardner.evaluate.protocol import Desk, execute
 from hardner.model.describe import save_model
@@ -83,8 +83,9 @@ def test_where_a_method_passes_a_bound():
     assert passing_share({}, 0.9) is None
 
 
-def test_samples_are_fitted_one_by_one_on_a_cpu():
-    assert group_size({}, contender(), 20) == 1
+def test_groups_are_equal():
+    sizes = [equal_groups(20, most) for most in (0, 1, 7, 10, 13, 19, 20, 99)]
+    assert sizes == [1, 1, 7, 10, 10, 10, 20, 20]
 
 
 def test_joined_corpora_hold_both_labels(monkeypatch, tmp_path):

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import tiny
 import torch
-from evaluate.test_fit import ROWS, RULE, SEEDS, target
 from evaluate.test_protocol import PLAN, contender, lines, trained
+from learn.test_fit import ROWS, RULE, SEEDS, target
 
 from hardner.evaluate.contender import Model
 from hardner.evaluate.exam import Exam
-from hardner.evaluate.fit import fit
 from hardner.evaluate.protocol import Desk, execute
+from hardner.learn.fit import fit
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
 

@@ -12,7 +12,6 @@ from hardner.batch import TagSet
 from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate import predictions, targets
-from hardner.evaluate.adaptation import Adaptation
 from hardner.evaluate.contender import Contender, Model
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.plans import PROTOCOLS
@@ -20,6 +19,7 @@ from hardner.evaluate.protocol import Desk, execute
 from hardner.evaluate.results import KEY, ResultFile, read, read_configs
 from hardner.evaluate.samples import SampleBook
 from hardner.evaluate.score import breakdown, score
+from hardner.learn.adaptation import Adaptation
 from hardner.learn.optim import Optimizer
 from hardner.model.tagger import Tagger
 

@@ -371,3 +371,18 @@ def test_real_corpora(tmp_path: Path) -> None:
         "Gene",
         "Species",
     }
+
+
+def test_shares_weigh_the_domains_by_name(tmp_path: Path) -> None:
+    material = gather(small())
+    assert material.shares(()) == ()
+    given = dict(zip(material.names, material.shares(("Gene=0.5",)), strict=True))
+    assert given == {"Drug": 1.0, "Gene": 0.5, "Species": 1.0}
+    with pytest.raises(HardnerError, match="no 'Gen'; there are Drug, Gene, Species"):
+        material.shares(("Gen=1",))
+    with pytest.raises(HardnerError, match="expected Gene=NUMBER"):
+        material.shares(("Gene=much",))
+    folders = [tmp_path / name for name in ("even", "uneven")]
+    run(small(method="multitask"), folders[0])
+    run(small(method="multitask", data={"shares": ["Gene=0"]}), folders[1])
+    assert not same(*folders)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import torch
 
 from hardner.errors import FileError, HardnerError
-from hardner.evaluate.adaptation import PRESETS, Adaptation, adaptation
 from hardner.evaluate.plans import Protocol, TrainOn
 from hardner.evaluate.targets import domain_of
+from hardner.learn.adaptation import PRESETS, Adaptation, adaptation
 from hardner.learn.experiment import Experiment, read
 from hardner.learn.material import BENCHMARK
 from hardner.learn.methods import PLANS

@@ -12,15 +12,17 @@ from hardner.batch import Ints, TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.contender import Contender, Model, for_corpus, with_words
 from hardner.evaluate.exam import Exam
-from hardner.evaluate.fit import fit, precision
 from hardner.evaluate.plans import Size
 from hardner.evaluate.score import Breakdown
+from hardner.learn.fit import fit, precision
 from hardner.model.layers import Params, part_of
 from hardner.seeds import seed_of
 from hardner.types import Corpus, Sentence, Span
 
 COPIES = 10
 """Of the parameters that are fitted: how many a step holds in memory at once."""
+ROOM = 1 << 18
+"""Words that a step learns from at once, padding and all samples counted."""
 
 Pools = Mapping[str, Sequence[Sentence]]
 """By corpus, the sentences that are drawn from."""
@@ -81,7 +83,7 @@ class Fitted:
 
     def scores(self, size: Size, drawn: Drawn) -> Iterator[Scored]:
         """Score the samples in groups as large as the memory allows."""
-        group = group_size(self._params, self._contender, len(drawn))
+        group = self._group(drawn)
         samples = list(drawn)
         for first in range(0, len(samples), group):
             chosen = tuple(samples[first : first + group])
@@ -93,6 +95,18 @@ class Fitted:
                 predicted = self._exam.predictions(fitted) if self._predictions else []
             seconds = (time.perf_counter() - began) / len(chosen)
             yield Scored(self._corpus, chosen, scores, predicted, seconds)
+
+    def _group(self, drawn: Drawn) -> int:
+        """How many samples to fit together: one on a CPU, else equal groups that fit in memory."""
+        if torch.device(self._contender.device).type == "cpu":
+            return 1
+        rule = self._contender.adaptation
+        rows = [drawn[sample][self._corpus.name] for sample in drawn]
+        longest = max(len(self._pool[row]) for found in rows for row in found)
+        words = min(rule.batch, len(rows[0])) * longest
+        each = sum(p.nbytes for n, p in self._params.items() if part_of(n) in rule.parts)
+        free, _ = torch.cuda.mem_get_info()
+        return equal_groups(len(rows), min(ROOM // words, free // 2 // (COPIES * each + 1)))
 
     def _fitted(self, size: Size, samples: Sequence[int], drawn: Sequence[Sequence[int]]) -> Params:
         """The parameters of each sample, all from the same encoder and each with its decoder."""
@@ -176,12 +190,6 @@ def _refuse_seen(contender: Contender, model: Model, corpus: Corpus) -> None:
         )
 
 
-def group_size(params: Params, contender: Contender, samples: int) -> int:
-    """How many samples to fit together: one on a CPU, else equal groups that fit in memory."""
-    if torch.device(contender.device).type == "cpu":
-        return 1
-    parts = contender.adaptation.parts
-    each = sum(p.nbytes for n, p in params.items() if part_of(n) in parts) or 1
-    free, _ = torch.cuda.mem_get_info()
-    most = max(1, free // 2 // (COPIES * each))
-    return ceil(samples / ceil(samples / most))
+def equal_groups(samples: int, most: int) -> int:
+    """The size of groups as equal as can be, none of them with more than so many."""
+    return ceil(samples / ceil(samples / max(1, most)))

@@ -34,6 +34,9 @@ class Data:
     named after their domains."""
     corpora: tuple[str, ...] = ()
     """By name; none: the eight benchmark corpora, or every folder."""
+    shares: tuple[str, ...] = ()
+    """What the losses of a domain (or corpus, `Decoder.per`) count, as in ``BC2GM=0.5``; 1 where
+    none is given. The lambda_i of MT-BioNER."""
 
     def __post_init__(self) -> None:
         check(self, "data")

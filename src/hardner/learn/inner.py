@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from hardner.learn.optim import Optimizer, clip
+from hardner.learn.optim import Optimizer, State, clip
 from hardner.learn.terms import (
     Losses,
     Term,
@@ -55,6 +55,19 @@ class Adapted(NamedTuple):
     old: Params
 
 
+class Stride(NamedTuple):
+    """What a single step did."""
+
+    moved: Params
+    """The adapted parts."""
+    state: State
+    """Of the optimiser."""
+    values: dict[str, Tensor]
+    """The losses before it, [M] each."""
+    old: Params
+    """The adapted parts with `Inner.old` left out; the same as ``moved`` where none is asked."""
+
+
 def spread(params: Params, parts: frozenset[str], tasks: int) -> Params:
     """Give each task its own view of some parts, so that each gets its own gradient."""
     return {
@@ -63,6 +76,52 @@ def spread(params: Params, parts: frozenset[str], tasks: int) -> Params:
         else value
         for name, value in params.items()
     }
+
+
+def stride(
+    losses: Losses,
+    current: Params,
+    start: Params,
+    inner: Inner,
+    state: State,
+    share: Tensor | float = 1.0,
+    *,
+    through: bool = False,
+    split: bool = False,
+) -> Stride:
+    """One step of the rule.
+
+    Args:
+        losses: What it descends.
+        current: Where it starts from; the adapted parts have a copy for each task.
+        start: Where the first step started, which the proximal term pulls back to.
+        inner: The rule.
+        state: Of the optimiser.
+        share: Of the first step's rate.
+        through: Keep the graph, so that the outcome can be differentiated by the start.
+        split: Also work out where the step leads with `Inner.old` left out.
+    """
+    leaves = {n: p for n, p in current.items() if part_of(n) in inner.parts}
+    if not through:
+        leaves = {n: p.detach().requires_grad_() for n, p in leaves.items()}
+    values = measure(losses, current | leaves, inner.terms)
+    apart = [t for t in inner.terms if t.loss not in inner.old]
+    if split and inner.old:
+        grads = separate_gradient(inner.terms, values, leaves, through)
+        partial = separate_gradient(apart, values, leaves, through)
+    else:
+        grads = merged_gradient(inner.terms, values, leaves, through)
+        partial = {}
+    grads = {n: g for n, g in grads.items() if n in leaves}
+    if inner.proximal:
+        grads = {n: g + inner.proximal * (leaves[n] - start[n]) for n, g in grads.items()}
+    if inner.clip:
+        grads = clip(grads, inner.clip, tasks=True)
+    rates: dict[str, Tensor | float] = {n: inner.rate * inner.scale(n) * share for n in grads}
+    with torch.set_grad_enabled(through):
+        moved, kept = inner.optimizer.step(leaves, grads, state, rates)
+        old = inner.optimizer.step(leaves, partial, state, rates)[0] if partial else moved
+    return Stride(moved, kept, values, old)
 
 
 def descend(
@@ -82,36 +141,15 @@ def descend(
         through: Keep the graph, so that the outcome can be differentiated by the start.
         heard: Called with each step's number and losses.
     """
-    current, state = dict(start), None
-    old = current
+    state = inner.optimizer.init({n: p for n, p in start.items() if part_of(n) in inner.parts})
+    current = old = dict(start)
     for step in range(inner.steps):
-        leaves = {n: p for n, p in current.items() if part_of(n) in inner.parts}
-        if not through:
-            leaves = {n: p.detach().requires_grad_() for n, p in leaves.items()}
-        point = current | leaves
-        values = measure(losses[step % len(losses)], point, inner.terms)
-        if heard:
-            heard(step, values)
-        last = step == inner.steps - 1
-        kept = [t for t in inner.terms if t.loss not in inner.old]
-        if inner.old and last:
-            grads = separate_gradient(inner.terms, values, leaves, through)
-            partial = separate_gradient(kept, values, leaves, through)
-        else:
-            grads = merged_gradient(inner.terms, values, leaves, through)
-            partial = grads
-        grads = {n: g for n, g in grads.items() if n in leaves}
-        if inner.proximal:
-            grads = {n: g + inner.proximal * (leaves[n] - start[n]) for n, g in grads.items()}
-        if inner.clip:
-            grads = clip(grads, inner.clip, tasks=True)
-        state = inner.optimizer.init(leaves) if state is None else state
         share = 1 - step / inner.steps if inner.decay else 1.0
-        rates: dict[str, Tensor | float] = {n: inner.rate * inner.scale(n) * share for n in grads}
-        with torch.set_grad_enabled(through):
-            moved, new_state = inner.optimizer.step(leaves, grads, state, rates)
-            if inner.old and last:
-                old = current | inner.optimizer.step(leaves, partial, state, rates)[0]
-        state = new_state
-        current = current | moved
-    return Adapted(current, old if inner.old else current)
+        last = step == inner.steps - 1
+        own = losses[step % len(losses)]
+        done = stride(own, current, start, inner, state, share, through=through, split=last)
+        if heard:
+            heard(step, done.values)
+        state, old = done.state, current | done.old
+        current = current | done.moved
+    return Adapted(current, old)

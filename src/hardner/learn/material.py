@@ -40,6 +40,19 @@ class Material:
         """Of what has a decoder of its own, in the decoders' order."""
         return self.train.names
 
+    def shares(self, given: tuple[str, ...]) -> tuple[float, ...]:
+        """What each name's losses count, from entries such as ``BC2GM=0.5``; none: all the same."""
+        counts = dict.fromkeys(self.names, 1.0)
+        for entry in given:
+            name, _, number = entry.partition("=")
+            if name not in counts:
+                raise HardnerError(f"data.shares: no {name!r}; there are {', '.join(counts)}")
+            try:
+                counts[name] = float(number)
+            except ValueError:
+                raise HardnerError(f"data.shares: expected {name}=NUMBER, got {entry!r}") from None
+        return tuple(counts.values()) if given else ()
+
     def sentences(self) -> Iterator[Sentence]:
         """All of them."""
         for sources in (self.train, self.devel):

@@ -1,33 +1,24 @@
 """Masked-language pre-training of the compact transformer, whole words at a time."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hardner.model.layers import Mode, Params, init_linear, layer_norm, linear, prefixed, scoped
+from hardner.errors import HardnerError
+from hardner.model.layers import SCORING, Params, init_linear, layer_norm, linear, prefixed, scoped
 from hardner.model.transformer import Transformer
 from hardner.pretrain.muon import Muon
+from hardner.pretrain.tokenizer import SPECIAL
 from hardner.seeds import seed_of
 
-
-@dataclass(frozen=True)
-class Masking:
-    """What is hidden, and what the special pieces are called."""
-
-    share: float = 0.2
-    """Of the words."""
-    first: int = 2
-    """``[CLS]``, opens a block."""
-    mask: int = 4
-    """``[MASK]``."""
-    special: int = 5
-    """Pieces below this are never hidden."""
+FIRST, MASK = SPECIAL.index("[CLS]"), SPECIAL.index("[MASK]")
+NONE = -100
+"""Stands for the piece at a place that is not hidden."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +30,20 @@ class Pretraining:
     """Blocks of a batch."""
     width: int = 256
     """Pieces of a block."""
-    rate: float = 2e-3
+    rate: float = 3e-3
     warmup: int = 300
+    """Steps, a tenth of all at most."""
     weight_decay: float = 0.05
+    hidden: float = 0.2
+    """Share of the words."""
     seed: int = 0
 
     def rate_at(self, step: int) -> float:
         """Linear up, then linear down to nothing."""
-        if step < self.warmup:
-            return self.rate * (step + 1) / self.warmup
-        return self.rate * (self.steps - step) / max(self.steps - self.warmup, 1)
-
-
-class Learnt(NamedTuple):
-    """What a step found."""
-
-    step: int
-    loss: Tensor
-    """Cross-entropy of a hidden piece; on the device until it is looked at."""
-    seconds: float
+        warmup = min(self.warmup, self.steps // 10)
+        if step < warmup:
+            return self.rate * (step + 1) / warmup
+        return self.rate * (self.steps - step) / (self.steps - warmup)
 
 
 def init(transformer: Transformer, rng: torch.Generator) -> Params:
@@ -72,101 +58,99 @@ def init(transformer: Transformer, rng: torch.Generator) -> Params:
     }
 
 
-def hide(blocks: Tensor, inside: Tensor, masking: Masking, rng: torch.Generator) -> Tensor:
-    """Which pieces to hide: whole words at random.
+def draw(pieces: Tensor, training: Pretraining, step: int) -> Tensor:
+    """A batch of blocks from random places of the text: pieces [all], 16 bits each -> [N, P]."""
+    rng = torch.Generator(device=pieces.device).manual_seed(seed_of(training.seed, step, "place"))
+    places = len(pieces) - training.width + 1
+    starts = torch.randint(places, (training.rows, 1), generator=rng, device=pieces.device)
+    span = torch.arange(training.width, device=pieces.device)
+    blocks = pieces[starts + span].long() & 0xFFFF
+    blocks[:, 0] = FIRST
+    return blocks
+
+
+def hide(blocks: Tensor, inside: Tensor, share: float, rng: torch.Generator) -> Tensor:
+    """Which pieces to hide: whole words at random, special pieces never.
 
     blocks [N, P]; ``inside`` [V] says which pieces continue a word -> bool [N, P].
     """
-    opens = ~inside[blocks]
-    word = opens.long().cumsum(1)  # [N, P]
+    word = (~inside[blocks]).long().cumsum(1) - 1  # [N, P]; a block opens with a special piece
     draws = torch.rand(blocks.shape, generator=rng, device=blocks.device)
-    return (draws.gather(1, word.clamp(max=blocks.shape[1] - 1)) < masking.share) & (
-        blocks >= masking.special
-    )
+    return (draws.gather(1, word) < share) & (blocks >= len(SPECIAL))
 
 
-def disguise(
-    blocks: Tensor, hidden: Tensor, vocabulary: int, masking: Masking, rng: torch.Generator
-) -> Tensor:
-    """Of the hidden, 8 in 10 become ``[MASK]``, 1 another piece, 1 stays (Devlin et al., 2019)."""
+def disguise(blocks: Tensor, hidden: Tensor, vocabulary: int, rng: torch.Generator) -> Tensor:
+    """Of the hidden, 8 in 10 become ``[MASK]``, 1 any piece, 1 stays (Devlin et al., 2019)."""
     draws = torch.rand(blocks.shape, generator=rng, device=blocks.device)
-    size = (masking.special, vocabulary)
+    size = (len(SPECIAL), vocabulary)
     other = torch.randint(*size, blocks.shape, generator=rng, device=blocks.device)
-    shown = torch.where(draws < 0.8, masking.mask, torch.where(draws < 0.9, other, blocks))
+    shown = torch.where(draws < 0.8, MASK, torch.where(draws < 0.9, other, blocks))
     return torch.where(hidden, shown, blocks)
+
+
+def gather(blocks: Tensor, hidden: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """The places of the hidden pieces in the batch, and the pieces: two of [H].
+
+    H depends on the shape only, so that a compiled loss serves every batch; it is far above what
+    chance hides. Places beyond the last hidden one stand for `NONE`.
+    """
+    size = blocks.numel()
+    room = min(size, int(size * share + 6 * size**0.5))
+    flat = hidden.flatten()
+    places = flat.byte().sort(descending=True, stable=True).indices[:room]
+    return places, torch.where(flat[places], blocks.flatten()[places], NONE)
 
 
 def guess_loss(
     transformer: Transformer, params: Params, shown: Tensor, places: Tensor, gold: Tensor
 ) -> Tensor:
-    """Cross-entropy of the hidden pieces: shown [N, P], places and gold [H], -100 for none."""
-    vectors = transformer(scoped(params, "encoder"), shown.unsqueeze(0), Mode(), full=True)
+    """Mean cross-entropy of the hidden pieces: shown [N, P], places and gold [H]."""
+    vectors = transformer(scoped(params, "encoder"), shown.unsqueeze(0), SCORING, full=True)
     picked = vectors.flatten(0, 2)[places].unsqueeze(0)  # [1, H, D]
     h = functional.gelu(linear(picked, params["guess.weight"], params["guess.bias"]))
     h = layer_norm(h, params["guess.norm.weight"], params["guess.norm.bias"])
     logits = linear(h, params["encoder.pieces"], params["guess.pieces"])[0]  # [H, V]
-    return functional.cross_entropy(logits.float(), gold)
-
-
-def blocks_of(pieces: Tensor, training: Pretraining, masking: Masking, step: int) -> Tensor:
-    """A batch of blocks from random places of the text: pieces [all] -> [N, P]."""
-    rng = torch.Generator(device=pieces.device).manual_seed(seed_of(training.seed, step, "place"))
-    last = pieces.shape[0] - training.width
-    starts = torch.randint(0, last, (training.rows, 1), generator=rng, device=pieces.device)
-    span = torch.arange(training.width, device=pieces.device)
-    blocks = pieces[starts + span].long()
-    blocks[:, 0] = masking.first
-    return blocks
+    total = functional.cross_entropy(logits.float(), gold, ignore_index=NONE, reduction="sum")
+    return total / (gold != NONE).sum().clamp(min=1)
 
 
 def pretrain(
     transformer: Transformer,
-    params: Params,
+    optimizer: Muon,
     pieces: Tensor,
     inside: Tensor,
     training: Pretraining,
-    masking: Masking,
-    state: dict[str, Tensor] | None = None,
-    start: int = 0,
-    compiled: bool = False,
-) -> Iterator[tuple[Learnt, Muon]]:
-    """Learn in place, step by step, from wherever ``start`` and ``state`` stand.
+) -> Iterator[Tensor]:
+    """Learn step by step from where the optimiser stands, and tell each step's loss.
+
+    On a GPU the loss is compiled, in half precision, and stays there until it is looked at.
 
     Args:
         transformer: The network.
-        params: From `init`, on the device of the pieces; moved in place.
-        pieces: The whole text, int16 or wider, on the device.
+        optimizer: Of parameters from `init`, on the device of the pieces; moved in place.
+        pieces: The whole text, 16 bits a piece.
         inside: Which pieces continue a word, [V].
         training: How.
-        masking: What to hide.
-        state: Of the optimiser, from an earlier part of the same run.
-        start: The first step.
-        compiled: Whether to compile the loss (worth it on a GPU).
     """
     device = pieces.device
-    leaves = {n: p.requires_grad_() for n, p in params.items()}
-    optimizer = Muon(leaves, weight_decay=training.weight_decay, state=state)
-    loss_of: Callable[..., Tensor] = guess_loss
-    if compiled:
-        loss_of = torch.compile(guess_loss)
-    room = int(training.rows * training.width * masking.share * 1.05)
-    clock = time.perf_counter()
-    for step in range(start, training.steps):
+    if len(pieces) < training.width:
+        short = f"the text has {len(pieces)} pieces, a block {training.width}"
+        raise HardnerError(f"{short}; give more text or a smaller width")
+    fast = device.type == "cuda"
+    loss_of: Callable[..., Tensor] = torch.compile(guess_loss) if fast else guess_loss
+    for step in range(optimizer.steps, training.steps):
         rng = torch.Generator(device=device).manual_seed(seed_of(training.seed, step, "hide"))
-        blocks = blocks_of(pieces, training, masking, step)
-        hidden = hide(blocks, inside, masking, rng)
-        shown = disguise(blocks, hidden, inside.shape[0], masking, rng)
-        flat = hidden.flatten()
-        places = flat.byte().topk(min(room, flat.shape[0])).indices  # a fixed number of places
-        gold = torch.where(flat[places], blocks.flatten()[places], -100)
-        with _fast(device):
-            loss = loss_of(transformer, leaves, shown, places, gold)
-        grads = torch.autograd.grad(loss, list(leaves.values()))
-        optimizer.step(dict(zip(leaves, grads, strict=True)), training.rate_at(step))
-        now = time.perf_counter()
-        yield Learnt(step, loss.detach(), now - clock), optimizer
-        clock = now
+        blocks = draw(pieces, training, step)
+        hidden = hide(blocks, inside, training.hidden, rng)
+        shown = disguise(blocks, hidden, transformer.vocabulary, rng)
+        places, gold = gather(blocks, hidden, training.hidden)
+        with _half(device):
+            loss = loss_of(transformer, optimizer.params, shown, places, gold)
+        grads = torch.autograd.grad(loss, list(optimizer.params.values()))
+        named = dict(zip(optimizer.params, grads, strict=True))
+        optimizer.step(named, training.rate_at(step))
+        yield loss.detach()
 
 
-def _fast(device: torch.device) -> AbstractContextManager[Any]:
+def _half(device: torch.device) -> AbstractContextManager[Any]:
     return torch.autocast("cuda", torch.bfloat16) if device.type == "cuda" else nullcontext()

@@ -1,7 +1,8 @@
 """Muon: momentum whose matrices are made orthogonal (Jordan et al., 2024); AdamW for the rest.
 
 Matrices inside the transformer take orthogonalised steps, scaled so that AdamW's learning rate
-suits them (Liu et al., 2025); tables, norms and biases take AdamW's.
+suits them (Liu et al., 2025); tables, norms and biases take AdamW's. Weight decay is decoupled
+(Loshchilov and Hutter, 2019), and for matrices and tables only.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from hardner.model.layers import Params
+
 BETAS = (0.9, 0.98)
+EPSILON = 1e-8
 MOMENTUM = 0.95
 
 
@@ -34,38 +38,37 @@ class Muon:
         params: Mapping[str, Tensor],
         weight_decay: float = 0.0,
         state: Mapping[str, Tensor] | None = None,
+        steps: int = 0,
     ) -> None:
-        """Args: ``state`` is what `state` held when an earlier run stopped."""
-        self.params, self.weight_decay = dict(params), weight_decay
-        self.state: dict[str, Tensor] = dict(state or {})
-        self.steps = int(self.state.pop("steps", torch.zeros(())).item())
-        for name, value in self.params.items():
-            kinds = ("momentum",) if _is_matrix(name, value) else ("first", "second")
-            for kind in kinds:
-                self.state.setdefault(f"{kind}.{name}", torch.zeros_like(value))
+        """Args: ``state`` and ``steps`` are where an earlier run stopped."""
+        self.params = {name: value.requires_grad_() for name, value in params.items()}
+        self.weight_decay, self.steps = weight_decay, steps
+        self.state: Params = dict(state or {})
+        for name, value in params.items():
+            for kind in ("momentum",) if _is_matrix(name, value) else ("first", "second"):
+                self.state.setdefault(f"{kind}.{name}", torch.zeros_like(value).detach())
 
     @torch.no_grad()
     def step(self, grads: Mapping[str, Tensor], rate: float) -> None:
         """One step against the gradients."""
         self.steps += 1
         for name, value in self.params.items():
-            grad = grads[name]
-            if _is_matrix(name, value):
-                momentum = self.state[f"momentum.{name}"].mul_(MOMENTUM).add_(grad)
-                move = orthogonal(grad + MOMENTUM * momentum)
-                move = move * (0.2 * max(value.shape[-2:]) ** 0.5)
-            else:
-                first = self.state[f"first.{name}"].lerp_(grad, 1 - BETAS[0])
-                second = self.state[f"second.{name}"].lerp_(grad * grad, 1 - BETAS[1])
-                scale = (1 - BETAS[1] ** self.steps) ** 0.5 / (1 - BETAS[0] ** self.steps)
-                move = scale * first / (second.sqrt() + 1e-8)
+            kind = self._orthogonalised if _is_matrix(name, value) else self._adapted
+            move = kind(name, grads[name])
             if value.dim() > 2:
                 value.mul_(1 - rate * self.weight_decay)
             value.sub_(move, alpha=rate)
 
-    def saved(self) -> dict[str, Tensor]:
-        """All that a later run needs to go on."""
-        return {**self.state, "steps": torch.tensor(float(self.steps))}
+    def _orthogonalised(self, name: str, grad: Tensor) -> Tensor:
+        momentum = self.state[f"momentum.{name}"].mul_(MOMENTUM).add_(grad)
+        scale: float = 0.2 * max(grad.shape[-2:]) ** 0.5
+        return orthogonal(grad + MOMENTUM * momentum) * scale
+
+    def _adapted(self, name: str, grad: Tensor) -> Tensor:
+        first = self.state[f"first.{name}"].lerp_(grad, 1 - BETAS[0])
+        second = self.state[f"second.{name}"].lerp_(grad * grad, 1 - BETAS[1])
+        scale1, scale2 = (1 - beta**self.steps for beta in BETAS)
+        return (first / scale1) / ((second / scale2).sqrt() + EPSILON)
 
 
 def _is_matrix(name: str, value: Tensor) -> bool:

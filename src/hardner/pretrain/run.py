@@ -1,93 +1,255 @@
-"""Pre-training from text files to a folder, in as many sittings as it takes."""
+"""Pre-training from text files to a folder, in as many sittings as it takes.
 
-import json
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
+The folder holds ``pretraining.json``, what the run is; ``tokenizer.json``; ``pieces.npy``, the
+text; ``state``, all that is needed to go on; and, at the end, ``model``. Each is written whole or
+not at all, and every random choice depends on the step it is for, so that a run that was killed at
+any moment and started again ends as if nothing had happened.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from hardner import checkpoint
-from hardner.model.layers import Params
+from hardner.errors import FileError, HardnerError
+from hardner.files import atomic_write
+from hardner.model.layers import Params, prefixed, scoped
 from hardner.model.transformer import Transformer
-from hardner.pretrain.masked import Masking, Pretraining, init, pretrain
-from hardner.pretrain.text import encode, lines
+from hardner.pretrain.folder import claimed
+from hardner.pretrain.masked import Pretraining, init, pretrain
+from hardner.pretrain.meter import Meter
+from hardner.pretrain.muon import Muon
+from hardner.pretrain.pieces import Encoded, pieces_of
+from hardner.pretrain.text import Text, held_out, short
+from hardner.pretrain.tokenizer import (
+    LARGEST,
+    SPECIAL,
+    continuing,
+    load_tokenizer,
+    train_tokenizer,
+)
 
-STATE = "state"
+TOKENIZER, STATE, MODEL = "tokenizer.json", "state", "model"
+SHARD = 15_000_000
+"""Bytes of numbers in a weight file of the model: it stays below 16 MiB with its header."""
+TELL = 0.5
+"""Seconds between two words to the listener."""
+TRAINING = "training"
 
 
-def pieces_of(tokenizer: Path, texts: Sequence[Path], workers: int = 1) -> NDArray[np.uint16]:
-    """All texts as pieces, end to end."""
-    jobs = [(tokenizer, text) for text in texts]
-    if workers == 1:
-        return np.concatenate([_pieces(job) for job in jobs])
-    with ProcessPoolExecutor(workers) as pool:
-        return np.concatenate(list(pool.map(_pieces, jobs)))
+@dataclass(frozen=True)
+class Plan:
+    """What the run is, but for its text."""
+
+    tokenizer: Path | None = None
+    """By default one is learnt from the text."""
+    vocabulary: int = 28_000
+    """Pieces to learn, where no tokenizer is given."""
+    size: int = 384
+    layers: int = 6
+    heads: int = 6
+    inner: int = 1536
+    training: Pretraining = field(default_factory=Pretraining)
+
+    def __post_init__(self) -> None:
+        if not len(SPECIAL) < self.vocabulary <= LARGEST:
+            raise HardnerError(f"a vocabulary of {self.vocabulary:,}; it can have {LARGEST:,}")
+        self.transformer(self.vocabulary)
+
+    def transformer(self, vocabulary: int) -> Transformer:
+        """The network for so many pieces."""
+        return Transformer(vocabulary, self.size, self.layers, self.heads, self.inner)
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides how the run ends, by name; a given tokenizer by its hash."""
+        own = asdict(self)
+        own |= own.pop("training")
+        if self.tokenizer:
+            own["tokenizer"] = short(load_tokenizer(self.tokenizer).to_str().encode())
+            del own["vocabulary"]
+        return own
 
 
-def _pieces(job: tuple[Path, Path]) -> NDArray[np.uint16]:
-    return encode(Tokenizer.from_file(str(job[0])), lines([job[1]]))
+class Heard(NamedTuple):
+    """What a listener is told about twice a second."""
+
+    doing: str
+    """``TRAINING``, or what comes before, in words."""
+    step: int = 0
+    """How many are done."""
+    loss: float | None = None
+    """The mean over the steps since the last time; none at the start."""
+    speed: float = 0.0
+    """Pieces a second since the last time."""
+    saved: bool = False
+    """Whether the state has just been saved; loss and speed are then since it last was."""
 
 
-def continues(tokenizer: Tokenizer) -> Tensor:
-    """Which pieces go on with a word, [V]."""
-    vocabulary = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
-    return torch.tensor([piece.startswith("##") for piece, _ in vocabulary])
+class Standing(NamedTuple):
+    """How far a run has come."""
+
+    step: int
+    finished: bool
+    left_out: int
+    """Lines of the text that were not to enter."""
+
+
+Listener = Callable[[Heard], None]
 
 
 def run(
-    folder: Path,
-    tokenizer_file: Path,
-    pieces: NDArray[np.uint16],
-    transformer: Transformer,
-    training: Pretraining,
+    texts: Sequence[str | Path],
+    folder: str | Path,
+    plan: Plan,
     *,
-    until: int | None = None,
-    device: str = "cpu",
-    compiled: bool = False,
-    heard: Callable[[int, Tensor, float], None] | None = None,
-) -> Params:
-    """Train up to step ``until`` (else to the end), from the state in the folder if there is one.
+    without: str | Path | None = None,
+    device: str = "auto",
+    every: int = 1000,
+    heard: Listener = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Standing:
+    """Pre-train to the end, or until told to stop, which leaves a state to go on from.
 
-    The folder gets the model, and beside it the state that another sitting goes on from.
+    Args:
+        texts: Files with a sentence a line, plain, .gz or .xz.
+        folder: New, or that of the same run.
+        plan: What to do.
+        without: A folder of known corpora, whose devel and test sentences never enter.
+        device: auto, cpu or cuda.
+        every: Steps between two states.
+        heard: Told how it goes.
+        stop: Asked after each step.
     """
-    tokenizer = Tokenizer.from_file(str(tokenizer_file))
-    inside = continues(tokenizer).to(device)
-    start, state = 0, None
-    if (folder / STATE).is_dir():
-        saved = checkpoint.load(folder / STATE)
-        start = int(saved.config["step"])
-        params = {n[7:]: t.to(device) for n, t in saved.tensors.items() if n.startswith("params.")}
-        state = {n[6:]: t.to(device) for n, t in saved.tensors.items() if n.startswith("state.")}
-    else:
-        rng = torch.Generator().manual_seed(training.seed)
-        params = {n: p.to(device) for n, p in init(transformer, rng).items()}
-    text = torch.from_numpy(pieces.view(np.int16)).to(device)
-    last = training.steps if until is None else min(until, training.steps)
-    steps = pretrain(transformer, params, text, inside, training, Masking(), state, start, compiled)
-    kept: dict[str, Tensor] = {}
-    for learnt, optimizer in steps:
-        if heard:
-            heard(learnt.step, learnt.loss, learnt.seconds)
-        if learnt.step + 1 >= last:
-            kept = optimizer.saved()
-            break
-    params = {n: p.detach() for n, p in params.items()}
-    tensors = {f"params.{n}": p.cpu() for n, p in params.items()}
-    tensors |= {f"state.{n}": p.cpu() for n, p in kept.items()}
-    folder.mkdir(parents=True, exist_ok=True)
-    checkpoint.save(folder / STATE, tensors, {"step": last, "training": asdict(training)})
+    folder, where = Path(folder), device_of(device)
+    heard(Heard("reading the text"))
+    text = Text(map(Path, texts), held_out(Path(without)) if without else frozenset())
+    identity = text.identity()
+    with claimed(folder, {**plan.settings(), **identity}):
+        tokenizer = _tokenizer(plan, text, folder, heard)
+        heard(Heard("encoding the text"))
+        encoded = pieces_of(text, identity, tokenizer, folder)
+        return _Run(plan, folder, tokenizer, encoded, where, heard).go(every, stop)
+
+
+def device_of(name: str) -> str:
+    """Where to compute."""
+    there = torch.cuda.is_available()
+    if name not in ("auto", "cpu", "cuda") or (name == "cuda" and not there):
+        raise HardnerError(f"device {name}: it is not here; choose cpu, or auto for the best")
+    return ("cuda" if there else "cpu") if name == "auto" else name
+
+
+def _tokenizer(plan: Plan, text: Text, folder: Path, heard: Listener) -> Tokenizer:
+    """That of the folder; put there if there is none yet."""
+    path = folder / TOKENIZER
+    if not path.is_file():
+        heard(Heard("learning the tokenizer"))
+        tokenizer = (
+            load_tokenizer(plan.tokenizer)
+            if plan.tokenizer
+            else train_tokenizer(text, plan.vocabulary)
+        )
+        with atomic_write(path) as file:
+            file.write(tokenizer.to_str())
+    return load_tokenizer(path)
+
+
+class _Run:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        tokenizer: Tokenizer,
+        encoded: Encoded,
+        device: str,
+        heard: Listener,
+    ) -> None:
+        self.training, self.folder, self.heard = plan.training, folder, heard
+        self.tokenizer, self.encoded, self.device = tokenizer, encoded, device
+        self.transformer = plan.transformer(tokenizer.get_vocab_size())
+        self.history: list[dict[str, float]] = []
+        self.optimizer = self._begin()
+        self.told, self.saved = Meter(), Meter()
+
+    def _begin(self) -> Muon:
+        """From the state in the folder, if there is one, else from the very beginning."""
+        decay = self.training.weight_decay
+        if not (self.folder / STATE).is_dir():
+            params = init(self.transformer, torch.Generator().manual_seed(self.training.seed))
+            return Muon({n: p.to(self.device) for n, p in params.items()}, decay)
+        found = checkpoint.load(self.folder / STATE)
+        self.history = list(found.config["history"])
+        tensors = {n: t.to(self.device) for n, t in found.tensors.items()}
+        return Muon(
+            scoped(tensors, "params"), decay, scoped(tensors, "state"), found.config["step"]
+        )
+
+    def go(self, every: int, stop: Callable[[], bool]) -> Standing:
+        """Step to the end."""
+        steps = self.training.steps
+        for _ in self._steps():
+            done, halting = self.optimizer.steps, stop()
+            if halting or done == steps or done % every == 0:
+                self._save()
+            elif self.told.seconds > TELL:
+                self.heard(Heard(TRAINING, done, *self._read(self.told)))
+            if halting:
+                break
+        finished = self.optimizer.steps == steps
+        if finished:
+            about: dict[str, Any] = {"pretraining": asdict(self.training), "history": self.history}
+            about |= {"lines": self.encoded.lines, "left_out": self.encoded.left_out}
+            params = self.optimizer.params
+            save_encoder(self.folder / MODEL, self.transformer, params, self.tokenizer, about)
+        return Standing(self.optimizer.steps, finished, self.encoded.left_out)
+
+    def _steps(self) -> Iterator[None]:
+        pieces = torch.from_numpy(self.encoded.pieces.view("<i2")).to(self.device)
+        inside = continuing(self.tokenizer).to(self.device)
+        self.heard(Heard(TRAINING, self.optimizer.steps))
+        for loss in pretrain(self.transformer, self.optimizer, pieces, inside, self.training):
+            self.told.add(loss)
+            self.saved.add(loss)
+            yield
+
+    def _read(self, meter: Meter) -> tuple[float, float]:
+        """The mean loss, and pieces a second."""
+        loss, speed = meter.read()
+        if not isfinite(loss):
+            step = self.optimizer.steps
+            raise FileError(self.folder, f"the loss is no number at step {step}; lower the rate")
+        return loss, speed * self.training.rows * self.training.width
+
+    def _save(self) -> None:
+        """Leave a state to go on from."""
+        step = self.optimizer.steps
+        loss, speed = self._read(self.saved)
+        self.history.append({"step": step, "loss": loss, "pieces_per_second": round(speed)})
+        params, state = prefixed("params", self.optimizer.params), self.optimizer.state
+        tensors = {**params, **prefixed("state", state)}
+        checkpoint.save(self.folder / STATE, tensors, {"step": step, "history": self.history})
+        self.told.read()
+        self.heard(Heard(TRAINING, step, loss, speed, saved=True))
+
+
+def save_encoder(
+    folder: Path,
+    transformer: Transformer,
+    params: Params,
+    tokenizer: Tokenizer,
+    about: Mapping[str, Any],
+) -> None:
+    """The model folder that training starts from: half precision, no file above 16 MiB."""
     checkpoint.save(
-        folder / "model",
-        {n: p.cpu() for n, p in params.items()},
-        {"transformer": asdict(transformer), "training": asdict(training), "steps": last},
-        {"tokenizer.json": json.dumps(json.loads(tokenizer.to_str()))},
-        shard_bytes=15_000_000,
+        folder,
+        params,
+        {"transformer": asdict(transformer), **about},
+        {TOKENIZER: tokenizer.to_str()},
+        shard_bytes=SHARD,
         dtype=torch.float16,
     )
-    return params

@@ -1,24 +1,43 @@
-"""Plain text as a stream of sentences, from any number of files, and as blocks of pieces."""
+"""Plain text as a stream of lines, without the sentences that models are tested on."""
 
-from collections.abc import Collection, Iterator, Sequence
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-from tokenizers import Tokenizer
-
-from hardner import files
-
-CHUNK = 20_000
+from hardner import corpora, files
+from hardner.errors import FileError
+from hardner.formats.report import Report
 
 
-def lines(paths: Sequence[Path], banned: Collection[str] = frozenset()) -> Iterator[str]:
-    """Every line with text in it, but for the banned (devel and test sentences), as `plain`."""
-    for path in paths:
-        for _, line in files.lines(path):
-            text = line.strip()
-            if text and (not banned or plain(text) not in banned):
-                yield text
+class Text:
+    """The lines of some files, as often as they are asked for."""
+
+    def __init__(self, paths: Iterable[Path], without: Collection[str] = frozenset()) -> None:
+        """Args: ``without`` are sentences, as `plain`, that never come out."""
+        self.paths, self.without = tuple(paths), without
+        self.lines = 0
+        """How many came out when they were last asked for."""
+        self.left_out = 0
+        """How many did not, as they were among ``without``."""
+
+    def __iter__(self) -> Iterator[str]:
+        self.lines = self.left_out = 0
+        for path in self.paths:
+            for _, line in files.lines(path):
+                text = line.strip()
+                if not text:
+                    continue
+                if self.without and plain(text) in self.without:
+                    self.left_out += 1
+                else:
+                    self.lines += 1
+                    yield text
+
+    def identity(self) -> dict[str, str]:
+        """What tells this text from any other: a hash of the files, one of what is left out."""
+        hashes = "".join(map(_hash, self.paths)).encode()
+        held = "\n".join(sorted(self.without)).encode()
+        return {"text": short(hashes), "without": short(held) if self.without else ""}
 
 
 def plain(text: str) -> str:
@@ -26,20 +45,23 @@ def plain(text: str) -> str:
     return "".join(text.split())
 
 
-def encode(tokenizer: Tokenizer, texts: Iterator[str]) -> NDArray[np.uint16]:
-    """All pieces of a text, a ``[SEP]`` after each line, end to end."""
-    end = np.array([tokenizer.token_to_id("[SEP]")], np.uint16)
-    parts: list[NDArray[np.uint16]] = []
-    chunk: list[str] = []
+def held_out(root: Path) -> frozenset[str]:
+    """Every devel and test sentence of the catalogue's corpora under a root, as `plain`."""
+    rows = corpora.found(root)
+    if not rows:
+        raise FileError(root, "holds none of the corpora that `hardner corpora` knows")
+    found = (corpora.load(row.name, root, Report()) for row in rows)
+    return frozenset(plain("".join(s.tokens)) for c in found for s in (*c.devel, *c.test))
 
-    def flush() -> None:
-        for encoding in tokenizer.encode_batch_fast(chunk, add_special_tokens=False):
-            parts.extend((np.array(encoding.ids, np.uint16), end))
-        chunk.clear()
 
-    for text in texts:
-        chunk.append(text)
-        if len(chunk) == CHUNK:
-            flush()
-    flush()
-    return np.concatenate(parts) if parts else np.zeros(0, np.uint16)
+def short(data: bytes) -> str:
+    """A hash that still can be read."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _hash(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}") from None

@@ -1,14 +1,21 @@
 """A cased WordPiece tokenizer, learnt from text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from pathlib import Path
 
+import torch
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from torch import Tensor
+
+from hardner.errors import FileError
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""Padding is piece 0, as batches expect."""
+"""The first pieces; padding is piece 0, as batches expect."""
+LARGEST = 1 << 16
+"""Pieces are stored in 16 bits."""
 
 
-def train_tokenizer(texts: Iterator[str], size: int = 28_000) -> Tokenizer:
+def train_tokenizer(texts: Iterable[str], size: int = 28_000) -> Tokenizer:
     """Learn pieces of words; a word is a run of letters and digits, or one other character."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=200))
     tokenizer.normalizer = normalizers.NFKC()
@@ -23,3 +30,29 @@ def train_tokenizer(texts: Iterator[str], size: int = 28_000) -> Tokenizer:
     )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Read a tokenizer, and see that pre-training can use it."""
+    try:
+        tokenizer = Tokenizer.from_str(path.read_text("utf-8"))
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}") from None
+    except Exception as error:  # tokenizers raises no narrower one
+        raise FileError(path, f"not a tokenizer: {' '.join(str(error).split())}") from None
+    size = tokenizer.get_vocab_size()
+    if not isinstance(tokenizer.model, models.WordPiece):
+        raise FileError(path, "not a WordPiece tokenizer; leave it out, and one is learnt")
+    for number, piece in enumerate(SPECIAL):
+        if tokenizer.token_to_id(piece) != number:
+            found = tokenizer.id_to_token(number)
+            raise FileError(path, f"its piece {number} is {found}, and must be {piece}")
+    if size > LARGEST or max(tokenizer.get_vocab().values()) >= size:
+        raise FileError(path, f"its pieces must be numbered from 0, up to {LARGEST:,} of them")
+    return tokenizer
+
+
+def continuing(tokenizer: Tokenizer) -> Tensor:
+    """Which pieces go on with a word, [V]."""
+    pieces = tokenizer.get_vocab()
+    return torch.tensor([p.startswith("##") for p in sorted(pieces, key=pieces.__getitem__)])

@@ -9,11 +9,11 @@ import torch
 
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.evaluate.adaptation import PRESETS, Adaptation, adaptation
 from hardner.evaluate.exam import Exam
-from hardner.evaluate.fit import batches, fit
 from hardner.evaluate.score import Breakdown, breakdown, score
 from hardner.learn.adapt import adapt
+from hardner.learn.adaptation import PRESETS, Adaptation, adaptation
+from hardner.learn.fit import batches, fit
 from hardner.learn.optim import Optimizer
 from hardner.model.layers import part_of
 

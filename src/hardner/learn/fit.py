@@ -1,49 +1,23 @@
 """Fit one model to many samples at once, a captured step at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hardner.batch import Ints, Store
-from hardner.evaluate.adaptation import Adaptation
-from hardner.learn.adapt import adapt
+from hardner.learn.adapt import adapt, losses_on
+from hardner.learn.adaptation import Adaptation
 from hardner.learn.graph import Replay
-from hardner.learn.inner import Inner, spread
+from hardner.learn.inner import spread, stride
 from hardner.learn.loop import bucket
-from hardner.learn.optim import Optimizer, State
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
-
-
-@dataclass
-class _Underway:
-    """An optimiser that goes on from a state, so that `adapt` can be called for single steps."""
-
-    rule: Optimizer
-    state: State
-    rate: Tensor
-    after: State = field(default_factory=dict)
-
-    def init(self, params: Mapping[str, Tensor]) -> State:
-        return self.state
-
-    def step(
-        self,
-        params: Mapping[str, Tensor],
-        grads: Mapping[str, Tensor],
-        state: State,
-        rates: Mapping[str, Tensor | float],
-    ) -> tuple[Params, State]:
-        now = {name: self.rate * rate for name, rate in rates.items()}
-        moved, self.after = self.rule.step(params, grads, state, now)
-        return moved, self.after
 
 
 def fit(
@@ -75,28 +49,22 @@ def fit(
     state = inner.optimizer.init({name: current[name] for name in moving})
     replay = Replay([current[name] for name in moving] + list(state.values()))
     for step, drawn in enumerate(order):
-        widths = _widths(store, drawn)
+        # On a GPU each width is captured anew, so that there is one for all steps.
+        widths = _widths(store, drawn if store.device.type == "cpu" else rows)
         torch.manual_seed(seed_of("dropout", step, *seeds))
 
         def compute(
             rate: Tensor, drawn: Tensor, widths: dict[str, int] = widths
         ) -> tuple[list[Tensor], list[Tensor]]:
-            underway = _Underway(inner.optimizer, state, rate)
-            once = _once(inner, underway)
             with precision(adaptation, store.device):
-                batch = store.batch(drawn, widths)
-                moved = adapt(tagger, current, [batch], once, Mode(adaptation.dropout)).new
-            return [moved[name] for name in moving] + [underway.after[k] for k in state], []
+                losses = losses_on(tagger, store.batch(drawn, widths), Mode(adaptation.dropout))
+                done = stride(losses, current, start, inner, state, rate)
+            return [done.moved[name] for name in moving] + [done.state[k] for k in state], []
 
         share = 1 - step / inner.steps
         inputs = [torch.tensor(share), torch.from_numpy(drawn)]
         replay((tuple(widths.items()), drawn.shape), compute, inputs)
     return current
-
-
-def _once(inner: Inner, underway: _Underway) -> Inner:
-    """A single step of the rule, whose rate and state come from outside."""
-    return replace(inner, steps=1, decay=False, optimizer=cast(Optimizer, underway))
 
 
 def batches(rows: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:
@@ -119,7 +87,7 @@ def _passes(shots: int, passes: int, seed: int) -> Ints:
 
 
 def _widths(store: Store, rows: Ints) -> dict[str, int]:
-    """On a GPU, where each is captured, of few values."""
+    """As wide as the rows, or on a GPU as the bucket that holds them."""
     wide = store.widths(rows.ravel())
     on_cpu = store.device.type == "cpu"
     return {name: width if on_cpu else bucket(width) for name, width in wide.items()}

@@ -19,7 +19,7 @@ class Adaptation:
     """Of the first step; it falls linearly to zero."""
     optimizer: Optimizer
     scaled: bool = False
-    """Whether the rate is for steps of 32 sentences, and follows their square root (HGDA, Eq. 3)."""
+    """Whether the rate is for steps of 32 sentences and follows their square root (HGDA, Eq. 3)."""
     batch: int = 128
     """Sentences of a step, at most."""
     passes: float = 0.0
@@ -58,7 +58,14 @@ _PAPER_RECURRENT = Adaptation(200, 1e-2, _PAPER, scaled=True, passes=20)
 _PAPER_TRANSFORMER = Adaptation(200, 1e-5, _PAPER, scaled=True, passes=20)
 
 _BEST = Optimizer("adamw", weight_decay=0.01)
-_BEST_RECURRENT = Adaptation(150, 1e-3, _BEST, batch=16, passes=15)
+_BEST_RECURRENT = Adaptation(
+    150,
+    2e-3,
+    _BEST,
+    batch=16,
+    passes=15,
+    scales={"decoder": 5.0},  # it starts from nothing
+)
 _BEST_TRANSFORMER = Adaptation(
     150, 2e-4, _BEST, batch=16, passes=5, clip=1.0, dropout=0.1, precision="bfloat16"
 )
