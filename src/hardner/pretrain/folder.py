@@ -1,6 +1,7 @@
 """A run's folder: claimed by what the run is, and held so that only one works in it."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,38 +19,45 @@ ASIDE = ".hardner-"
 @contextmanager
 def claimed(folder: Path, settings: Mapping[str, Any]) -> Iterator[None]:
     """Make the folder that of a run, or see that it is, and let no other run in meanwhile."""
-    path = folder / SETTINGS
     settings = json.loads(json.dumps(settings))
-    if path.is_file():
-        _compare(path, settings)
-    else:
-        _begin(folder, settings)
-    with path.open("rb") as file:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # not on Windows
-            pass
-        except OSError:
-            raise FileError(folder, "another run is at work in it") from None
-        for left in folder.glob(f"{ASIDE}*"):
-            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
-        yield
-
-
-def _begin(folder: Path, settings: Mapping[str, Any]) -> None:
-    if folder.is_dir() and any(not p.name.startswith(ASIDE) for p in folder.iterdir()):
-        raise FileError(folder, "is not empty and holds no pre-training; choose another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(folder, f"cannot be made: {error.strerror}") from None
-    with atomic_write(folder / SETTINGS) as file:
-        file.write(json.dumps(settings, indent=1) + "\n")
+    with _locked(folder):
+        path, aside = folder / SETTINGS, set(folder.glob(f"{ASIDE}*"))
+        if set(folder.iterdir()) - aside - {path}:
+            _compare(path, settings)
+        else:
+            with atomic_write(path) as file:
+                file.write(json.dumps(settings, indent=1) + "\n")
+        for left in aside:
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
+        yield
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FileError(folder, "another run is at work in it") from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def _compare(path: Path, settings: Mapping[str, Any]) -> None:
+    if not path.is_file():
+        message = "is not empty and holds no pre-training; choose another folder"
+        raise FileError(path.parent, message)
     try:
         there = dict(json.loads(path.read_bytes()))
     except (ValueError, TypeError):
