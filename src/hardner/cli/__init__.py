@@ -18,6 +18,7 @@ from hardner.cli.evaluate import evaluate
 from hardner.cli.hardness import hardness
 from hardner.cli.model import model
 from hardner.cli.plot import plot
+from hardner.cli.pretrain import pretrain
 from hardner.cli.table import table
 from hardner.cli.train import SETTINGS, train
 from hardner.errors import HardnerError
@@ -59,6 +60,7 @@ app.command()(table)
 app.command()(plot)
 app.command()(errors)
 app.add_typer(model, name="model")
+app.add_typer(pretrain, name="pretrain")
 
 
 def main() -> None:

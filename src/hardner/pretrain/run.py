@@ -22,9 +22,9 @@ from hardner.model.layers import Params, prefixed, scoped
 from hardner.model.transformer import Transformer
 from hardner.pretrain.folder import claimed
 from hardner.pretrain.masked import Pretraining, init, pretrain
-from hardner.pretrain.meter import Meter
 from hardner.pretrain.muon import Muon
 from hardner.pretrain.pieces import Encoded, pieces_of
+from hardner.pretrain.progress import Heard, Listener, Meter, device_of
 from hardner.pretrain.text import Text, held_out, short
 from hardner.pretrain.tokenizer import (
     LARGEST,
@@ -37,9 +37,6 @@ from hardner.pretrain.tokenizer import (
 TOKENIZER, STATE, MODEL = "tokenizer.json", "state", "model"
 SHARD = 15_000_000
 """Bytes of numbers in a weight file of the model: it stays below 16 MiB with its header."""
-TELL = 0.5
-"""Seconds between two words to the listener."""
-TRAINING = "training"
 
 
 @dataclass(frozen=True)
@@ -75,21 +72,6 @@ class Plan:
         return own
 
 
-class Heard(NamedTuple):
-    """What a listener is told about twice a second."""
-
-    doing: str
-    """``TRAINING``, or what comes before, in words."""
-    step: int = 0
-    """How many are done."""
-    loss: float | None = None
-    """The mean over the steps since the last time; none at the start."""
-    speed: float = 0.0
-    """Pieces a second since the last time."""
-    saved: bool = False
-    """Whether the state has just been saved; loss and speed are then since it last was."""
-
-
 class Standing(NamedTuple):
     """How far a run has come."""
 
@@ -97,9 +79,6 @@ class Standing(NamedTuple):
     finished: bool
     left_out: int
     """Lines of the text that were not to enter."""
-
-
-Listener = Callable[[Heard], None]
 
 
 def run(
@@ -136,14 +115,6 @@ def run(
         return _Run(plan, folder, tokenizer, encoded, where, heard).go(every, stop)
 
 
-def device_of(name: str) -> str:
-    """Where to compute."""
-    there = torch.cuda.is_available()
-    if name not in ("auto", "cpu", "cuda") or (name == "cuda" and not there):
-        raise HardnerError(f"device {name}: it is not here; choose cpu, or auto for the best")
-    return ("cuda" if there else "cpu") if name == "auto" else name
-
-
 def _tokenizer(plan: Plan, text: Text, folder: Path, heard: Listener) -> Tokenizer:
     """That of the folder; put there if there is none yet."""
     path = folder / TOKENIZER
@@ -174,7 +145,8 @@ class _Run:
         self.transformer = plan.transformer(tokenizer.get_vocab_size())
         self.history: list[dict[str, float]] = []
         self.optimizer = self._begin()
-        self.told, self.saved = Meter(), Meter()
+        size = self.training.rows * self.training.width
+        self.told, self.saved = Meter(size), Meter(size)
 
     def _begin(self) -> Muon:
         """From the state in the folder, if there is one, else from the very beginning."""
@@ -196,8 +168,8 @@ class _Run:
             done, halting = self.optimizer.steps, stop()
             if halting or done == steps or done % every == 0:
                 self._save()
-            elif self.told.seconds > TELL:
-                self.heard(Heard(TRAINING, done, *self._read(self.told)))
+            elif self.told.due:
+                self._tell(*self._read(self.told))
             if halting:
                 break
         finished = self.optimizer.steps == steps
@@ -211,7 +183,7 @@ class _Run:
     def _steps(self) -> Iterator[None]:
         pieces = torch.from_numpy(self.encoded.pieces.view("<i2")).to(self.device)
         inside = continuing(self.tokenizer).to(self.device)
-        self.heard(Heard(TRAINING, self.optimizer.steps))
+        self._tell()
         for loss in pretrain(self.transformer, self.optimizer, pieces, inside, self.training):
             self.told.add(loss)
             self.saved.add(loss)
@@ -223,7 +195,7 @@ class _Run:
         if not isfinite(loss):
             step = self.optimizer.steps
             raise FileError(self.folder, f"the loss is no number at step {step}; lower the rate")
-        return loss, speed * self.training.rows * self.training.width
+        return loss, speed
 
     def _save(self) -> None:
         """Leave a state to go on from."""
@@ -234,7 +206,11 @@ class _Run:
         tensors = {**params, **prefixed("state", state)}
         checkpoint.save(self.folder / STATE, tensors, {"step": step, "history": self.history})
         self.told.read()
-        self.heard(Heard(TRAINING, step, loss, speed, saved=True))
+        self._tell(loss, speed, saved=True)
+
+    def _tell(self, loss: float | None = None, speed: float = 0.0, saved: bool = False) -> None:
+        step, steps = self.optimizer.steps, self.training.steps
+        self.heard(Heard("", step, steps, loss, speed, milestone=saved))
 
 
 def save_encoder(

@@ -1,26 +1,20 @@
 """Word vectors by skip-gram with negative sampling (Mikolov et al., 2013), in large batches."""
 
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from hardner.errors import HardnerError
 from hardner.files import atomic_binary
-from hardner.learn.optim import Optimizer
+from hardner.pretrain.progress import Heard, Listener, Meter, device_of
+from hardner.pretrain.text import Text, held_out
+from hardner.pretrain.words import END, Words, read
 from hardner.seeds import seed_of
-from hardner.text import tokenize
-
-END = -1
-"""Stands after each line, so that no window reaches across."""
 
 
 @dataclass(frozen=True)
@@ -29,87 +23,112 @@ class SkipGram:
 
     dimension: int = 200
     window: int = 5
+    """The farthest word that counts; each centre draws its own reach, up to this."""
     negatives: int = 512
-    """Drawn once a batch and shared by its pairs, each weighing as 5 of a pair's own would."""
+    """Drawn once a batch and shared by its pairs; together they weigh as 5 of a pair's own."""
     frequent: float = 1e-4
     """Words with a larger share of the text are skipped now and then."""
     least: int = 5
     """Words seen less often have no vector."""
     batch: int = 16_384
-    """Centre words a step."""
+    """Centre words a step at most; fewer in a short text, for some hundred steps an epoch."""
     epochs: int = 3
-    rate: float = 2e-3
+    rate: float = 0.4
     """Falls linearly to nothing."""
     seed: int = 0
 
 
-class Text(NamedTuple):
-    """A text as rows of its vocabulary, lines parted by `END`."""
+class Trained(NamedTuple):
+    """What came of a text."""
 
-    words: tuple[str, ...]
-    """By falling frequency."""
-    counts: NDArray[np.int64]
-    ids: NDArray[np.int32]
-
-
-class Learnt(NamedTuple):
-    """What a step found."""
-
-    step: int
-    steps: int
-    loss: Tensor
-    seconds: float
+    words: int
+    """How many have a vector."""
+    left_out: int
+    """Lines of the text that were not to enter."""
 
 
-def read(lines: Iterable[str], least: int) -> Text:
-    """Count and number the words of a text; rare ones are left out."""
-    numbers: dict[str, int] = {}
-    seen: Counter[int] = Counter()
-    parts: list[NDArray[np.int32]] = []
-    for line in lines:
-        row = [numbers.setdefault(line[start:end], len(numbers)) for start, end in tokenize(line)]
-        seen.update(row)
-        parts.append(np.array([*row, END], np.int32))
-    kept = sorted((i for i, n in seen.items() if n >= least), key=lambda i: (-seen[i], i))
-    if not kept:
-        raise HardnerError(f"no word occurs {least} times; give more text or a lower limit")
-    words = list(numbers)
-    place = np.full(len(words) + 1, END - 1, np.int32)  # the last row is that of END
-    place[kept], place[END] = np.arange(len(kept)), END
-    ids = place[np.concatenate(parts)]
-    counts = np.array([seen[i] for i in kept])
-    return Text(tuple(words[i] for i in kept), counts, ids[ids >= END])
+def train_vectors(
+    texts: Sequence[str | Path],
+    out: str | Path,
+    how: SkipGram,
+    *,
+    without: str | Path | None = None,
+    device: str = "auto",
+    heard: Listener = lambda _: None,
+) -> Trained:
+    """Learn word vectors from text files and write them in the binary layout of word2vec.
+
+    Args:
+        texts: Files with a sentence a line, plain, .gz or .xz.
+        out: The file; it takes its place when all is done.
+        how: What to do.
+        without: A folder of known corpora, whose devel and test sentences never enter.
+        device: auto, cpu or cuda.
+        heard: Told how it goes.
+    """
+    where = device_of(device)
+    heard(Heard("reading the text"))
+    text = Text(map(Path, texts), held_out(Path(without)) if without else frozenset())
+    found = read(text, how.least)
+    how = fitted(how, found)
+    table = start(len(found.words), how).to(where)
+    epoch = epoch_of(found, how)
+    steps = how.epochs * epoch
+    told, whole = Meter(how.batch), Meter(how.batch)
+    for step, loss in enumerate(train(found, how, table), 1):
+        told.add(loss)
+        whole.add(loss)
+        if step % epoch == 0:
+            told.read()
+            heard(Heard("", step, steps, *whole.read(), milestone=True))
+        elif told.due:
+            heard(Heard("", step, steps, *told.read()))
+    write(Path(out), found.words, table)
+    return Trained(len(found.words), text.left_out)
 
 
-def train(text: Text, how: SkipGram, table: Tensor, device: str = "cpu") -> Iterator[Learnt]:
-    """Learn ``table`` [V, D], on the device, in place."""
+def start(words: int, how: SkipGram) -> Tensor:
+    """Small random vectors, [V, D]."""
+    rng = torch.Generator().manual_seed(how.seed)
+    return (torch.rand(words, how.dimension, generator=rng) - 0.5) / how.dimension
+
+
+def fitted(how: SkipGram, text: Words) -> SkipGram:
+    """With batches that suit the text."""
+    return replace(how, batch=min(how.batch, max(64, len(text.ids) // 500)))
+
+
+def epoch_of(text: Words, how: SkipGram) -> int:
+    """Steps that take in as many words as there are."""
+    return -(-len(text.ids) // how.batch)
+
+
+def train(text: Words, how: SkipGram, table: Tensor) -> Iterator[Tensor]:
+    """Learn ``table`` [V, D] in place, and tell each step's loss a pair.
+
+    By Adagrad (Duchi et al., 2011) with a rate a row, so that only the rows at hand are touched.
+    """
+    device = table.device
     ids = torch.from_numpy(text.ids).to(device)
     share = torch.from_numpy(text.counts / text.counts.sum()).to(device)
-    keep = (how.frequent / share).sqrt().clamp(max=1)
-    noise = share**0.75
+    keep, noise = (how.frequent / share).sqrt().clamp(max=1), share**0.75
     other = torch.zeros_like(table)
-    optimizer = Optimizer("adamw")
-    state = optimizer.init({"word": table, "other": other})
-    steps = how.epochs * -(-len(ids) // how.batch)
-    clock = time.perf_counter()
+    squares = [torch.zeros(len(table), 1, device=device) for _ in range(2)]
+    steps = how.epochs * epoch_of(text, how)
     for step in range(steps):
         rng = torch.Generator(device).manual_seed(seed_of(how.seed, step))
         centre, context = pairs(ids, keep, how, rng)
         drawn = torch.multinomial(noise, how.negatives, True, generator=rng)
-        leaves = {"word": table.requires_grad_(), "other": other.requires_grad_()}
-        loss = _loss(leaves["word"], leaves["other"], centre, context, drawn)
-        grads = torch.autograd.grad(loss, list(leaves.values()))
+        near, u = centre.unique(return_inverse=True)
+        far, v = torch.cat((context, drawn)).unique(return_inverse=True)
+        rows = table[near].requires_grad_(), other[far].requires_grad_()
+        loss = pair_loss(*rows, u, v[: len(u)], v[len(u) :])
+        grads = torch.autograd.grad(loss, rows)
         rate = how.rate * (1 - step / steps)
-        with torch.no_grad():
-            moved, state = optimizer.step(
-                leaves, dict(zip(leaves, grads, strict=True)), state, dict.fromkeys(leaves, rate)
-            )
-            table.copy_(moved["word"])
-            other.copy_(moved["other"])
-        now = time.perf_counter()
-        yield Learnt(step, steps, loss.detach(), now - clock)
-        clock = now
-    table.requires_grad_(False)
+        for values, seen, at, grad in zip((table, other), squares, (near, far), grads, strict=True):
+            seen[at] += grad.square().mean(1, keepdim=True)
+            values[at] -= rate * grad / (seen[at].sqrt() + 1e-10)
+        yield loss.detach() / max(len(u), 1)
 
 
 def pairs(ids: Tensor, keep: Tensor, how: SkipGram, rng: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -119,36 +138,33 @@ def pairs(ids: Tensor, keep: Tensor, how: SkipGram, rng: torch.Generator) -> tup
     reach = torch.randint(1, how.window + 1, (how.batch, 1), generator=rng, device=device)
     span = torch.cat([torch.arange(-how.window, 0), torch.arange(1, how.window + 1)]).to(device)
     around = (places.unsqueeze(1) + span).clamp(0, len(ids) - 1)  # [B, 2 * window]
-    found = ids[around].long()
-    # No window reaches beyond the end of a line: everything behind the first END is out.
-    ends = found == END
+    found, centre = ids[around].long(), ids[places].long()
+    ends = found == END  # everything behind the nearest is out
     before = ends[:, : how.window].flip(1).cumsum(1).flip(1)
     after = ends[:, how.window :].cumsum(1)
     inside = torch.cat((before, after), dim=1) == 0
-    centre = ids[places].long()
-    lucky = torch.rand(found.shape, generator=rng, device=device) < keep[found.clamp(min=0)]
+    drawn = torch.rand(found.shape, generator=rng, device=device) < keep[found.clamp(min=0)]
     here = torch.rand(centre.shape, generator=rng, device=device) < keep[centre.clamp(min=0)]
-    good = inside & (span.abs() <= reach) & lucky & ((centre >= 0) & here).unsqueeze(1)
+    good = inside & (span.abs() <= reach) & drawn & (here & (centre != END)).unsqueeze(1)
     return centre.unsqueeze(1).expand_as(found)[good], found[good]
 
 
-def _loss(word: Tensor, other: Tensor, centre: Tensor, context: Tensor, drawn: Tensor) -> Tensor:
-    """-log s(u.v) - sum log s(-u.n), averaged over the pairs."""
-    u = functional.embedding(centre, word)  # [P, D]
-    true = functional.logsigmoid((u * functional.embedding(context, other)).sum(-1))
-    false = functional.logsigmoid(-(u @ functional.embedding(drawn, other).T))  # [P, N]
-    return -(true + 5 * false.mean(-1)).sum() / max(len(centre), 1)
+def pair_loss(near: Tensor, far: Tensor, centre: Tensor, context: Tensor, drawn: Tensor) -> Tensor:
+    """Eq. 4 of the paper, with the negatives' mean for 5 of them, summed over the pairs.
 
-
-def start(text: Text, how: SkipGram) -> Tensor:
-    """Small random vectors, [V, D]."""
-    rng = torch.Generator().manual_seed(how.seed)
-    return (torch.rand(len(text.words), how.dimension, generator=rng) - 0.5) / how.dimension
+    near and far [rows, D] hold the vectors; centre and context [P] and drawn [N] say which.
+    """
+    u = functional.embedding(centre, near)  # [P, D]
+    true = functional.logsigmoid((u * functional.embedding(context, far)).sum(-1))
+    false = functional.logsigmoid(-(u @ functional.embedding(drawn, far).T))  # [P, N]
+    return -(true.sum() + 5 * false.mean(1).sum())
 
 
 def write(path: Path, words: Sequence[str], table: Tensor) -> None:
-    """Save in the binary layout of word2vec."""
+    """Save in the binary layout of word2vec, whole or not at all."""
+    if not table.isfinite().all():
+        raise HardnerError("a vector has become no number; lower the rate")
     with atomic_binary(path) as file:
         file.write(f"{len(words)} {table.shape[1]}\n".encode())
-        for word, row in zip(words, table.float().cpu().numpy(), strict=True):
+        for word, row in zip(words, table.cpu().numpy().astype("<f4"), strict=True):
             file.write(word.encode() + b" " + row.tobytes() + b"\n")

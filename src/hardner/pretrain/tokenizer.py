@@ -1,7 +1,9 @@
 """A cased WordPiece tokenizer, learnt from text."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
+from unicodedata import category, normalize
 
 import torch
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -11,12 +13,18 @@ from hardner.errors import FileError
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """The first pieces; padding is piece 0, as batches expect."""
+INSIDE = "##"
+"""How pieces begin that go on with a word."""
 LARGEST = 1 << 16
 """Pieces are stored in 16 bits."""
 
 
 def train_tokenizer(texts: Iterable[str], size: int = 28_000) -> Tokenizer:
-    """Learn pieces of words; a word is a run of letters and digits, or one other character."""
+    """Learn pieces of words; a word is a run of letters and digits, or one other character.
+
+    The texts are gone through twice. The same ones give the same pieces: the trainer numbers what
+    it is given first, but letters inside words in random order, so these are given to it.
+    """
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=200))
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -25,11 +33,22 @@ def train_tokenizer(texts: Iterable[str], size: int = 28_000) -> Tokenizer:
             pre_tokenizers.Split(Regex(r"[\p{L}\p{M}\p{N}]+|[^\p{L}\p{M}\p{N}]"), "isolated"),
         ]
     )
+    first = [*SPECIAL, *(f"{INSIDE}{letter}" for letter in _letters(texts))]
     trainer = trainers.WordPieceTrainer(
-        vocab_size=size, special_tokens=list(SPECIAL), show_progress=False, min_frequency=5
+        vocab_size=size, special_tokens=first, show_progress=False, min_frequency=5
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return tokenizer
+    learnt = json.loads(tokenizer.to_str())
+    learnt["added_tokens"] = learnt["added_tokens"][: len(SPECIAL)]
+    return Tokenizer.from_str(json.dumps(learnt))
+
+
+def _letters(texts: Iterable[str]) -> list[str]:
+    """All that words can go on with."""
+    seen: set[str] = set()
+    for text in texts:
+        seen.update(normalize("NFKC", text))
+    return sorted(sign for sign in seen if category(sign)[0] in "LMN")
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -55,4 +74,4 @@ def load_tokenizer(path: Path) -> Tokenizer:
 def continuing(tokenizer: Tokenizer) -> Tensor:
     """Which pieces go on with a word, [V]."""
     pieces = tokenizer.get_vocab()
-    return torch.tensor([p.startswith("##") for p in sorted(pieces, key=pieces.__getitem__)])
+    return torch.tensor([p.startswith(INSIDE) for p in sorted(pieces, key=pieces.__getitem__)])

@@ -1,0 +1,184 @@
+"""``hardner pretrain``: a language model and word vectors from plain text."""
+
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from hardner.pretrain.progress import Heard, Listener
+
+pretrain = typer.Typer(help="Learn from plain text.", no_args_is_help=True)
+_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Texts = Annotated[
+    list[Path],
+    typer.Argument(metavar="TEXT...", help="Files with a sentence a line: plain, .gz or .xz."),
+]
+Without = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="ROOT",
+        help="A folder of known corpora; lines equal to a devel or test sentence are left out.",
+    ),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same one gives the same result.")]
+
+
+@pretrain.callback()
+def _root() -> None:
+    """Learn from plain text."""
+
+
+@pretrain.command()
+def encoder(
+    texts: Texts,
+    out: Annotated[Path, typer.Option(help="The run's folder.")],
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="An earlier run's tokenizer.json; by default one is learnt first."),
+    ] = None,
+    vocabulary: Annotated[
+        int, typer.Option(min=100, max=65_536, help="Pieces of words to learn, if they are.")
+    ] = 28_000,
+    steps: Annotated[int, typer.Option(min=1)] = 10_000,
+    rows: Annotated[int, typer.Option(min=1, help="Blocks of text a step.")] = 512,
+    width: Annotated[int, typer.Option(min=8, help="Pieces a block.")] = 256,
+    rate: Annotated[float, typer.Option(min=0, help="The highest learning rate.")] = 3e-3,
+    layers: Annotated[int, typer.Option(min=1)] = 6,
+    size: Annotated[int, typer.Option(min=2, help="Of a piece's vector.")] = 384,
+    heads: Annotated[int, typer.Option(min=1, help="Of the attention in a layer.")] = 6,
+    inner: Annotated[int, typer.Option(min=1, help="Features inside a layer.")] = 1536,
+    seed: Seed = 0,
+    device: Device = "auto",
+    every: Annotated[int, typer.Option(min=1, help="Save a state after so many steps.")] = 1000,
+    without: Without = None,
+) -> None:
+    """Pre-train a transformer to guess hidden words.
+
+    The run's folder gets a tokenizer, the encoded text, a state and at the end the model, which
+    `hardner train` starts from. The same command goes on from the state, whatever ended the last
+    one; Ctrl-C saves one at once.
+
+    Examples:
+
+    - `hardner pretrain encoder abstracts.txt.xz --out runs/pretrain`
+    - `hardner pretrain encoder *.txt --out runs/small --rows 16 --layers 2 --size 128 --heads 2`
+    - `hardner pretrain encoder a.txt b.txt --out runs/b --tokenizer runs/pretrain/tokenizer.json`
+    """
+    from hardner.pretrain.masked import Pretraining
+    from hardner.pretrain.run import MODEL, Plan, run
+
+    training = Pretraining(steps, rows, width, rate, seed=seed)
+    plan = Plan(tokenizer, vocabulary, size, layers, heads, inner, training)
+    with _listening("pieces") as heard, _interruptible(heard) as (told, stop):
+        standing = run(
+            texts, out, plan, without=without, device=device, every=every, heard=told, stop=stop
+        )
+    done = f"{standing.step:,} of {steps:,} steps{_left_out(standing.left_out)}"
+    if not standing.finished:
+        again = shlex.join(["hardner", *sys.argv[1:]])
+        _stderr.print(f"stopped after {done}; to go on: {again}", markup=False)
+        raise typer.Exit(130)
+    _stderr.print(f"{out / MODEL}: {done}", markup=False)
+
+
+@pretrain.command()
+def vectors(
+    texts: Texts,
+    out: Annotated[Path, typer.Option(metavar="FILE.bin", help="The file for the vectors.")],
+    dimension: Annotated[int, typer.Option(min=1, help="Numbers a vector.")] = 200,
+    window: Annotated[int, typer.Option(min=1, help="Words to either side that count.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the text.")] = 3,
+    least: Annotated[int, typer.Option(min=1, help="Words seen less often get none.")] = 5,
+    rate: Annotated[float, typer.Option(min=0, help="The highest learning rate.")] = 0.4,
+    seed: Seed = 0,
+    device: Device = "auto",
+    without: Without = None,
+) -> None:
+    """Learn word vectors by skip-gram.
+
+    They are cased, of words as hardner splits them, in word2vec's binary layout.
+
+    Examples:
+
+    - `hardner pretrain vectors abstracts.txt.xz --out vectors.bin`
+    - `hardner pretrain vectors *.txt --out vectors.bin --dimension 100 --epochs 5`
+    """
+    from hardner.pretrain.skipgram import SkipGram, train_vectors
+
+    how = SkipGram(dimension, window, least=least, epochs=epochs, rate=rate, seed=seed)
+    with _listening("words") as heard:
+        done = train_vectors(texts, out, how, without=without, device=device, heard=heard)
+    _stderr.print(f"{out}: {done.words:,} words{_left_out(done.left_out)}", markup=False)
+
+
+def _left_out(lines: int) -> str:
+    return f", {lines:,} line{'s' if lines > 1 else ''} of text left out" if lines else ""
+
+
+@contextmanager
+def _listening(unit: str) -> "Iterator[Listener]":
+    """A bar on a terminal, else a line for what is worth one."""
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=_stderr,
+        transient=True,
+        disable=not _stderr.is_terminal,
+    )
+    task = bar.add_task("", total=None)
+    begun = False
+
+    def heard(told: "Heard") -> None:
+        nonlocal begun
+        if told.doing:
+            bar.update(task, description=told.doing)
+            return
+        if not begun:
+            bar.reset(task, total=told.steps, completed=told.step, description="starting")
+        begun = True
+        if told.loss is None:
+            return
+        said = f"loss {told.loss:.4f}, {told.speed:,.0f} {unit}/s"
+        bar.update(task, description=said, completed=told.step)
+        if told.milestone and bar.disable:
+            _stderr.print(f"{told.step:,} of {told.steps:,}: {said}", markup=False)
+
+    with bar:
+        yield heard
+
+
+@contextmanager
+def _interruptible(heard: "Listener") -> "Iterator[tuple[Listener, Callable[[], bool]]]":
+    """A listener, and whether the user asked to stop; before training and asked twice, at once."""
+    training = asked = False
+
+    def told(what: "Heard") -> None:
+        nonlocal training
+        training = not what.doing
+        heard(what)
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked or not training:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield told, lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,73 @@
+"""How training goes, for whoever listens, and where it runs."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from hardner.errors import HardnerError
+
+TELL = 0.5
+"""Seconds between two words to the listener."""
+
+
+class Heard(NamedTuple):
+    """What a listener is told about twice a second."""
+
+    doing: str
+    """What comes before training, in words; nothing once it has begun."""
+    step: int = 0
+    """How many are done."""
+    steps: int = 0
+    """How many there are."""
+    loss: float | None = None
+    """The mean over the steps since the last time; none at the start."""
+    speed: float = 0.0
+    """Pieces or words a second since the last time."""
+    milestone: bool = False
+    """Worth a line in a log; loss and speed are then since the last such."""
+
+
+Listener = Callable[[Heard], None]
+
+
+class Meter:
+    """The mean loss and the speed since it was last read, without waiting for a GPU till then."""
+
+    def __init__(self, size: int) -> None:
+        """Args: ``size`` is how much a step takes in."""
+        self._size = size
+        self._clear()
+
+    def _clear(self) -> None:
+        self._total: Tensor | float = 0.0
+        self._steps, self._clock = 0, time.perf_counter()
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to tell."""
+        return time.perf_counter() - self._clock > TELL
+
+    def add(self, loss: Tensor) -> None:
+        """Take a step in; its loss stays on its device."""
+        self._total = self._total + loss
+        self._steps += 1
+
+    def read(self) -> tuple[float, float]:
+        """The mean loss, and the speed; what comes is counted anew."""
+        loss = float(self._total) / self._steps
+        speed = self._size * self._steps / (time.perf_counter() - self._clock)
+        self._clear()
+        return loss, speed
+
+
+def device_of(name: str) -> str:
+    """Where to compute: auto, cpu or cuda -> cpu or cuda."""
+    there = torch.cuda.is_available()
+    if name not in ("auto", "cpu", "cuda"):
+        raise HardnerError(f"unknown device {name!r}; known are auto, cpu, cuda")
+    if name == "cuda" and not there:
+        raise HardnerError("device cuda: torch finds no GPU here; choose cpu or auto")
+    return ("cuda" if there else "cpu") if name == "auto" else name

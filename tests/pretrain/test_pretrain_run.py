@@ -1,0 +1,242 @@
+"""Pre-training runs: what they leave, that they can be interrupted, and what they refuse."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from sayings import write
+
+from hardner import checkpoint
+from hardner.errors import HardnerError
+from hardner.model.encoders import PieceEncoder
+from hardner.model.pieces import Pieces
+from hardner.model.transformer import Transformer
+from hardner.pretrain.masked import Pretraining, init
+from hardner.pretrain.progress import Heard
+from hardner.pretrain.run import Plan, run, save_encoder
+from hardner.pretrain.tokenizer import load_tokenizer
+
+TRAINING = Pretraining(steps=12, rows=4, width=24, rate=1e-2)
+PLAN = Plan(vocabulary=200, size=16, layers=2, heads=2, inner=32, training=TRAINING)
+LIMIT = 16 * 1024 * 1024
+
+
+def changed(**values: Any) -> Plan:
+    return replace(PLAN, training=replace(TRAINING, **values))
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("text") / "text.txt")
+
+
+@pytest.fixture(scope="module")
+def whole(text: Path) -> Path:
+    """A run that nothing has disturbed."""
+    folder = text.parent / "whole"
+    assert run([text], folder, PLAN, device="cpu", every=5) == (12, True, 0)
+    return folder
+
+
+def tensors(folder: Path, part: str = "state") -> dict[str, torch.Tensor]:
+    return dict(checkpoint.load(folder / part).tensors)
+
+
+def same(one: Path, other: Path) -> bool:
+    for part in ("state", "model"):
+        left, right = tensors(one, part), tensors(other, part)
+        if left.keys() != right.keys() or any(not torch.equal(left[n], right[n]) for n in left):
+            return False
+    return (one / "tokenizer.json").read_bytes() == (other / "tokenizer.json").read_bytes()
+
+
+def test_a_run_leaves_what_training_starts_from(whole: Path) -> None:
+    assert sorted(path.name for path in whole.iterdir()) == [
+        "model",
+        "pieces.json",
+        "pieces.npy",
+        "pretraining.json",
+        "state",
+        "tokenizer.json",
+    ]
+    found = checkpoint.load(whole / "model")
+    tokenizer = load_tokenizer(whole / "tokenizer.json")
+    assert found.files["tokenizer.json"].decode() == tokenizer.to_str()
+    transformer = Transformer(**found.config["transformer"])
+    assert transformer == Transformer(tokenizer.get_vocab_size(), 16, 2, 2, 32)
+    encoder = PieceEncoder(transformer, Pieces.by(tokenizer))
+    expected = encoder.init(torch.Generator())
+    given = {n: p for n, p in found.tensors.items() if n.startswith("encoder.")}
+    assert {n: p.shape for n, p in given.items()} == {n: p.shape for n, p in expected.items()}
+    assert [entry["step"] for entry in found.config["history"]] == [5, 10, 12]
+    assert found.config["lines"] == 400
+    state = tensors(whole)
+    for name, value in found.tensors.items():
+        torch.testing.assert_close(value, state[f"params.{name}"].half().float())
+        assert not torch.equal(value, init(transformer, torch.Generator().manual_seed(0))[name])
+
+
+def test_a_run_told_to_stop_goes_on_to_the_same_bits(
+    whole: Path, text: Path, tmp_path: Path
+) -> None:
+    heard: list[Heard] = []
+    asked = iter([False] * 2 + [True] + [False] + [True])
+    for expected in (3, 5):
+        found = run(
+            [text], tmp_path, PLAN, device="cpu", heard=heard.append, stop=lambda: next(asked)
+        )
+        assert found == (expected, False, 0)
+        assert not (tmp_path / "model").exists()
+    (tmp_path / ".hardner-left").mkdir()  # as a run leaves that was killed while it wrote
+    assert run([text], tmp_path, PLAN, device="cpu", heard=heard.append).finished
+    assert same(whole, tmp_path)
+    assert not (tmp_path / ".hardner-left").exists()
+    steps = [told.step for told in heard if not told.doing]
+    assert steps == sorted(steps)
+    assert {told.doing for told in heard} == {
+        "reading the text",
+        "learning the tokenizer",
+        "encoding the text",
+        "",
+    }
+    assert sum(told.doing == "learning the tokenizer" for told in heard) == 1
+
+
+def test_a_finished_run_has_nothing_to_do_but_keeps_its_model(
+    whole: Path, text: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(whole, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "model")  # killed between the last state and the model
+    assert run([text], tmp_path / "run", PLAN, device="cpu").finished
+    assert same(whole, tmp_path / "run")
+
+
+def test_another_seed_gives_another_model(whole: Path, text: Path, tmp_path: Path) -> None:
+    run([text], tmp_path, changed(seed=1), device="cpu")
+    assert not same(whole, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (changed(rate=0.5), "rate is 0.01 there and 0.5 here"),
+        (changed(steps=13), "steps is 12 there and 13 here"),
+        (changed(hidden=0.3), "hidden is 0.2 there and 0.3 here"),
+        (replace(PLAN, inner=64), "inner is 32 there and 64 here"),
+        (replace(PLAN, vocabulary=201), "vocabulary is 200 there and 201 here"),
+    ],
+)
+def test_other_settings_are_refused(plan: Plan, message: str, whole: Path, text: Path) -> None:
+    with pytest.raises(HardnerError) as error:
+        run([text], whole, plan, device="cpu")
+    assert str(error.value) == f"{whole}: holds another run: {message}; choose another folder"
+
+
+def test_other_text_and_another_tokenizer_are_refused(
+    whole: Path, text: Path, tmp_path: Path
+) -> None:
+    other = write(tmp_path / "text.txt", seed=1)
+    with pytest.raises(HardnerError, match=r"holds another run: text is \w+ there and \w+ here"):
+        run([other], whole, PLAN, device="cpu")
+    given = replace(PLAN, tokenizer=whole / "tokenizer.json")
+    with pytest.raises(HardnerError, match=r"run: tokenizer is not given there and \w+ here"):
+        run([text], whole, given, device="cpu")
+
+
+def test_a_given_tokenizer_is_used(whole: Path, tmp_path: Path) -> None:
+    other = write(tmp_path / "text.txt", seed=1)
+    plan = replace(PLAN, tokenizer=whole / "tokenizer.json", vocabulary=5000)
+    run([other], tmp_path / "run", plan, device="cpu", stop=lambda: True)
+    found = (tmp_path / "run" / "tokenizer.json").read_bytes()
+    assert found == (whole / "tokenizer.json").read_bytes()
+    settings = json.loads((tmp_path / "run" / "pretraining.json").read_text())
+    assert "vocabulary" not in settings
+
+
+def test_foreign_folders_are_refused(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(HardnerError, match="is not empty and holds no pre-training"):
+        run([text], tmp_path, PLAN, device="cpu")
+    with pytest.raises(HardnerError, match="cannot be made"):
+        run([text], tmp_path / "notes.txt", PLAN, device="cpu")
+
+
+def test_two_runs_in_one_folder_are_refused(text: Path, tmp_path: Path) -> None:
+    def meanwhile(_: Heard) -> None:
+        if (tmp_path / "run" / "tokenizer.json").is_file():
+            with pytest.raises(HardnerError, match="another run is at work"):
+                run([text], tmp_path / "run", PLAN, device="cpu")
+
+    run([text], tmp_path / "run", PLAN, device="cpu", heard=meanwhile, stop=lambda: True)
+
+
+def test_text_that_failed_can_be_mended(text: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(text.read_bytes() + b"\xff\n")
+    with pytest.raises(HardnerError, match="401: byte 0xFF is not UTF-8"):
+        run([bad], tmp_path / "run", PLAN, device="cpu")
+    bad.write_bytes(text.read_bytes())
+    assert run([bad], tmp_path / "run", PLAN, device="cpu", stop=lambda: True).step == 1
+
+
+def test_a_loss_that_is_no_number_ends_the_run(text: Path, tmp_path: Path) -> None:
+    wild = changed(rate=1e30, steps=50)
+    with pytest.raises(HardnerError, match=r"the loss is no number at step \d+; lower the rate"):
+        run([text], tmp_path, wild, device="cpu", every=10)
+    state = tmp_path / "state"
+    assert not state.exists() or all(t.isfinite().all() for t in tensors(tmp_path).values())
+
+
+def test_plans_that_cannot_be_are_refused() -> None:
+    with pytest.raises(HardnerError, match="3 heads of even size do not fit into 16"):
+        replace(PLAN, heads=3)
+    with pytest.raises(HardnerError, match="a vocabulary of 65,537; it can have 65,536"):
+        replace(PLAN, vocabulary=65_537)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_devices_that_are_not_here_are_refused(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(HardnerError, match="torch finds no GPU here"):
+        run([text], tmp_path, PLAN, device="cuda")
+    with pytest.raises(HardnerError, match="unknown device 'tpu'; known are auto, cpu, cuda"):
+        run([text], tmp_path, PLAN, device="tpu")
+
+
+def test_no_file_of_a_model_is_above_16_mib(whole: Path, tmp_path: Path) -> None:
+    transformer = Transformer(28_000, layers=1)
+    params = init(transformer, torch.Generator().manual_seed(0))
+    assert params["encoder.pieces"].shape == (1, 28_000, 384)
+    save_encoder(tmp_path / "m", transformer, params, load_tokenizer(whole / "tokenizer.json"), {})
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "m").iterdir()}
+    assert max(sizes.values()) < LIMIT
+    assert sum(name.startswith("weights") for name in sizes) == 2
+    assert sum(sizes.values()) > 28_000 * 384 * 2
+    found = tensors(tmp_path, "m")["encoder.pieces"]
+    assert torch.equal(found, params["encoder.pieces"].half().float())
+
+
+def test_training_needs_no_library_of_the_commands(text: Path, tmp_path: Path) -> None:
+    script = f"""
+import sys
+for name in ("typer", "rich", "bioc", "lxml", "transformers", "spacy"):
+    sys.modules[name] = None
+from pathlib import Path
+from hardner.pretrain.masked import Pretraining
+from hardner.pretrain.run import Plan, run
+from hardner.pretrain.skipgram import SkipGram, train_vectors
+plan = Plan(vocabulary=200, size=16, layers=1, heads=2, inner=16, training=Pretraining(2, 2, 16))
+root = Path({str(tmp_path)!r})
+assert run([{str(text)!r}], root / "run", plan, device="cpu").finished
+train_vectors([{str(text)!r}], root / "v.bin", SkipGram(4, epochs=1), device="cpu")
+"""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    assert (tmp_path / "run" / "model").is_dir()
+    assert (tmp_path / "v.bin").is_file()
