@@ -17,6 +17,7 @@ from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import (
     NONE,
     Pretraining,
+    batch,
     disguise,
     draw,
     gather,
@@ -181,6 +182,23 @@ def test_blocks_come_from_everywhere_and_pieces_may_have_16_bits() -> None:
     assert starts.max() == 90
     assert torch.equal(found[:, 1:], found[:, 1:2] + torch.arange(9))
     assert not torch.equal(found, draw(torch.from_numpy(text.view(np.int16)), training, 4))
+
+
+def test_each_step_and_seed_has_a_batch_of_its_own_whenever_asked() -> None:
+    text = blocks(1, 500)[0].short()
+    training = Pretraining(rows=8, width=500, seed=3)
+    first, again = (batch(text, INSIDE, training, 5) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    hidden = first.places[first.gold != NONE].tolist()
+    for other in (
+        batch(text, INSIDE, training, 6),
+        batch(text, INSIDE, replace(training, seed=4), 5),
+    ):
+        assert other.places[other.gold != NONE].tolist() != hidden
+    back = first.shown.flatten().index_put(
+        (first.places[: len(hidden)],), first.gold[: len(hidden)]
+    )
+    assert torch.equal(back.view(8, 500)[:, 1:], text[1:].long().expand(8, -1))
 
 
 def test_the_rate_goes_up_and_down_in_lines() -> None:

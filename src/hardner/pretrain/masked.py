@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -101,6 +101,27 @@ def gather(blocks: Tensor, hidden: Tensor, share: float) -> tuple[Tensor, Tensor
     return places, torch.where(flat[places], blocks.flatten()[places], NONE)
 
 
+class Batch(NamedTuple):
+    """What a step learns from."""
+
+    shown: Tensor
+    """Blocks with some pieces hidden, [N, P]."""
+    places: Tensor
+    """Where they are in the flattened blocks, [H]."""
+    gold: Tensor
+    """What they are, [H]."""
+
+
+def batch(pieces: Tensor, inside: Tensor, training: Pretraining, step: int) -> Batch:
+    """The batch of a step: pieces [all], inside [V]."""
+    seed = seed_of(training.seed, step, "hide")
+    rng = torch.Generator(device=pieces.device).manual_seed(seed)
+    blocks = draw(pieces, training, step)
+    hidden = hide(blocks, inside, training.hidden, rng)
+    shown = disguise(blocks, hidden, len(inside), rng)
+    return Batch(shown, *gather(blocks, hidden, training.hidden))
+
+
 def guess_loss(
     transformer: Transformer, params: Params, shown: Tensor, places: Tensor, gold: Tensor
 ) -> Tensor:
@@ -139,13 +160,9 @@ def pretrain(
     fast = device.type == "cuda"
     loss_of: Callable[..., Tensor] = torch.compile(guess_loss) if fast else guess_loss
     for step in range(optimizer.steps, training.steps):
-        rng = torch.Generator(device=device).manual_seed(seed_of(training.seed, step, "hide"))
-        blocks = draw(pieces, training, step)
-        hidden = hide(blocks, inside, training.hidden, rng)
-        shown = disguise(blocks, hidden, transformer.vocabulary, rng)
-        places, gold = gather(blocks, hidden, training.hidden)
+        given = batch(pieces, inside, training, step)
         with _half(device):
-            loss = loss_of(transformer, optimizer.params, shown, places, gold)
+            loss = loss_of(transformer, optimizer.params, *given)
         grads = torch.autograd.grad(loss, list(optimizer.params.values()))
         named = dict(zip(optimizer.params, grads, strict=True))
         optimizer.step(named, training.rate_at(step))
