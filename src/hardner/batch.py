@@ -137,9 +137,13 @@ class Store:
         self._domains = torch.tensor([*domains, 0], device=device)
 
     def widths(self, rows: Ints) -> dict[str, int]:
-        """How wide each stream of a batch of these rows must be; ``words`` counts the words."""
+        """How wide each stream of a batch of these rows must be; ``words`` counts the words.
+
+        On a GPU, where every shape is captured anew, widths are rounded up to few values.
+        """
         wide = {n: int(s.widths[rows].max(initial=1)) for n, s in self.streams.items()}
-        return wide | {"words": int(self.tags.widths[rows].max(initial=1))}
+        wide["words"] = int(self.tags.widths[rows].max(initial=1))
+        return wide if self.device.type == "cpu" else {n: bucket(w) for n, w in wide.items()}
 
     def batch(self, rows: Tensor, widths: Mapping[str, int]) -> Batch:
         """The sentences at rows [M, B] (-1 for none); a task's domain is its first sentence's."""
@@ -152,6 +156,14 @@ class Store:
             mentions=self._mentions[rows],
             extent=self.extent.gather(rows, widths["words"]),
         )
+
+
+def bucket(width: int) -> int:
+    """The next of 16, 32, 48, 64, 96, 128, 192, 256, 384, … ."""
+    if width <= 48:
+        return -(-width // 16) * 16
+    step = 1 << ((width - 1).bit_length() - 2)
+    return -(-width // step) * step
 
 
 def _labels(sentence: Sentence, tag_set: TagSet, index: Mapping[str, int]) -> tuple[Ints, Ints]:

@@ -7,11 +7,12 @@ import pytest
 import tiny
 import torch
 
+from hardner.batch import bucket
 from hardner.episodes import Sources
 from hardner.learn.draws import draw_episodes, drawing, offsets
 from hardner.learn.graph import Replay
 from hardner.learn.heads import heads_for
-from hardner.learn.loop import Training, begin, bucket, devel_loss, loop
+from hardner.learn.loop import Training, begin, devel_loss, loop
 from hardner.learn.methods import METHODS, Settings, method
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger

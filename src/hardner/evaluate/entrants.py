@@ -14,7 +14,8 @@ from hardner.evaluate.contender import Contender, Model, for_corpus, with_words
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.plans import Size
 from hardner.evaluate.score import Breakdown
-from hardner.learn.fit import fit, precision
+from hardner.learn.fit import fit
+from hardner.learn.graph import arithmetic
 from hardner.model.layers import Params, part_of
 from hardner.seeds import seed_of
 from hardner.types import Corpus, Sentence, Span
@@ -90,7 +91,8 @@ class Fitted:
             began = time.perf_counter()
             rows = [drawn[sample][self._corpus.name] for sample in chosen]
             fitted = self._fitted(size, chosen, rows)
-            with precision(self._contender.adaptation, torch.device(self._contender.device)):
+            precision = self._contender.adaptation.precision
+            with arithmetic(precision, torch.device(self._contender.device)):
                 scores = self._exam(fitted)
                 predicted = self._exam.predictions(fitted) if self._predictions else []
             seconds = (time.perf_counter() - began) / len(chosen)

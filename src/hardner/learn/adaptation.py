@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Literal
 
 from hardner.errors import HardnerError
+from hardner.learn.graph import Precision
 from hardner.learn.inner import Inner
 from hardner.learn.methods import scaled
 from hardner.learn.optim import Optimizer
@@ -30,7 +30,7 @@ class Adaptation:
     """What is fitted."""
     prototypes: bool = False
     """Whether the decoder is set to the mean vectors of the tags instead (WPZ)."""
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     """Of the arithmetic on a GPU."""
     scales: dict[str, float] = field(default_factory=dict)
     """By the start of a parameter's name, what its rate is multiplied with."""

@@ -1,9 +1,7 @@
 """Fit one model to many samples at once, a captured step at a time."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from math import ceil
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +10,8 @@ from torch import Tensor
 from hardner.batch import Ints, Store
 from hardner.learn.adapt import adapt, losses_on
 from hardner.learn.adaptation import Adaptation
-from hardner.learn.graph import Replay
+from hardner.learn.graph import Replay, arithmetic
 from hardner.learn.inner import spread, stride
-from hardner.learn.loop import bucket
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
@@ -40,7 +37,7 @@ def fit(
     """
     inner = adaptation.inner(rows.shape[1])
     if adaptation.prototypes:
-        batch = store.batch(torch.from_numpy(rows).to(store.device), _widths(store, rows))
+        batch = store.batch(torch.from_numpy(rows).to(store.device), store.widths(rows.ravel()))
         return adapt(tagger, params, [batch], inner).new
     order = batches(rows, inner.steps, adaptation.batch, seeds)
     start = spread(params, inner.parts, len(rows))
@@ -50,13 +47,13 @@ def fit(
     replay = Replay([current[name] for name in moving] + list(state.values()))
     for step, drawn in enumerate(order):
         # On a GPU each width is captured anew, so that there is one for all steps.
-        widths = _widths(store, drawn if store.device.type == "cpu" else rows)
+        widths = store.widths((drawn if store.device.type == "cpu" else rows).ravel())
         torch.manual_seed(seed_of("dropout", step, *seeds))
 
         def compute(
             rate: Tensor, drawn: Tensor, widths: dict[str, int] = widths
         ) -> tuple[list[Tensor], list[Tensor]]:
-            with precision(adaptation, store.device):
+            with arithmetic(adaptation.precision, store.device):
                 losses = losses_on(tagger, store.batch(drawn, widths), Mode(adaptation.dropout))
                 done = stride(losses, current, start, inner, state, rate)
             return [done.moved[name] for name in moving] + [done.state[k] for k in state], []
@@ -84,17 +81,3 @@ def batches(rows: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:
 def _passes(shots: int, passes: int, seed: int) -> Ints:
     rng = np.random.default_rng(seed)
     return np.concatenate([rng.permutation(shots) for _ in range(passes)])
-
-
-def _widths(store: Store, rows: Ints) -> dict[str, int]:
-    """As wide as the rows, or on a GPU as the bucket that holds them."""
-    wide = store.widths(rows.ravel())
-    on_cpu = store.device.type == "cpu"
-    return {name: width if on_cpu else bucket(width) for name, width in wide.items()}
-
-
-def precision(adaptation: Adaptation, device: torch.device) -> AbstractContextManager[Any]:
-    """What the rule's arithmetic is done under; single precision on a CPU."""
-    if adaptation.precision == "bfloat16" and device.type == "cuda":
-        return torch.autocast("cuda", torch.bfloat16)
-    return nullcontext()

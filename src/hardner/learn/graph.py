@@ -1,13 +1,23 @@
 """Run a step as it is on a CPU; on a GPU capture it once a shape and replay it."""
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+Precision = Literal["float32", "bfloat16"]
+
 Compute = Callable[..., tuple[list[Tensor], list[Tensor]]]
 """tensors in -> (new values of the state, results); must not change anything itself."""
+
+
+def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
+    """What a network's arithmetic is done under; always single precision on a CPU."""
+    if precision == "bfloat16" and device.type == "cuda":
+        return torch.autocast("cuda", torch.bfloat16)
+    return nullcontext()
 
 
 class Replay:

@@ -5,16 +5,15 @@ Logging, scoring, saving and progress bars live outside it.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hardner.batch import Batch, Ints, Store
-from hardner.learn.graph import Replay
+from hardner.learn.graph import Precision, Replay, arithmetic
 from hardner.learn.methods import Method
 from hardner.learn.optim import Optimizer, State, clip
 from hardner.learn.outer import Objective, judge
@@ -36,7 +35,7 @@ class Training:
     clip: float = 5.0
     """The largest norm of a gradient."""
     dropout: float = 0.2
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     """Of the networks' arithmetic on a GPU; parameters and losses stay float32."""
     seed: int = 0
 
@@ -121,7 +120,7 @@ def loop(
             widths: dict[str, int] = widths,
         ) -> tuple[list[Tensor], list[Tensor]]:
             *supports, query = (store.batch(r, widths) for r in drawn)
-            with _precision(training, store.device):
+            with arithmetic(training.precision, store.device):
                 verdict = judge(
                     tagger, objective, progress.params, supports, query, Mode(training.dropout)
                 )
@@ -151,25 +150,8 @@ def _in_turn(method: Method) -> list[Objective]:
 
 
 def _widths(store: Store, rows: Rows) -> dict[str, int]:
-    """Widths for all batches of an iteration; on a GPU, where each is captured, of few values."""
-    wide = store.widths(np.concatenate([r.ravel() for r in (*rows.supports, rows.query)]))
-    if store.device.type == "cpu":
-        return wide
-    return {name: bucket(width) for name, width in wide.items()}
-
-
-def bucket(width: int) -> int:
-    """The next of 16, 32, 48, 64, 96, 128, 192, 256, 384, … ."""
-    if width <= 48:
-        return -(-width // 16) * 16
-    step = 1 << ((width - 1).bit_length() - 2)
-    return -(-width // step) * step
-
-
-def _precision(training: Training, device: torch.device) -> AbstractContextManager[Any]:
-    if training.precision == "bfloat16" and device.type == "cuda":
-        return torch.autocast("cuda", torch.bfloat16)
-    return nullcontext()
+    """For all batches of an iteration."""
+    return store.widths(np.concatenate([r.ravel() for r in (*rows.supports, rows.query)]))
 
 
 def devel_loss(
