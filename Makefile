@@ -36,3 +36,5 @@ bench: $(READY)
 	$(BIN)/python benchmarks/metatrain.py
 	$(BIN)/python benchmarks/reading.py $(CORPORA)
 	$(BIN)/python benchmarks/splitting.py $(CORPORA)
+	$(BIN)/python benchmarks/tasks.py
+	$(BIN)/python benchmarks/devel_loss.py
