@@ -22,7 +22,7 @@ from hardner.vectors import load_vectors
 
 DOCS = Path(__file__).parents[2] / "docs" / "pretraining.md"
 SMALL = "--vocabulary 200 --rows 4 --width 24 --layers 2 --size 16 --heads 2 --inner 32"
-STEPS = 600
+STEPS = 300
 
 
 @pytest.fixture
