@@ -24,6 +24,7 @@ from hardner.learn.journal import entries
 from hardner.learn.material import gather
 from hardner.learn.run import Heard, Standing, run
 from hardner.learn.tables import merged, toml
+from hardner.model.characters import ALPHABET
 from hardner.model.describe import load_model
 
 TINY: dict[str, Any] = {
@@ -320,6 +321,18 @@ def test_word_vectors_are_taken_from_a_file(tmp_path: Path) -> None:
     run(small(encoder={"vectors": str(path)}), tmp_path / "run", stop=lambda: True)
     table = weights(tmp_path / "run")["params.frozen.words"]
     assert any(torch.equal(row, torch.arange(8.0, 0.0, -1.0)) for row in table[0])
+    own = {"vectors": str(path), "letters_from_words": True}
+    told: list[int] = []
+    afresh = tmp_path / "afresh" / "run"  # beside it no vectors are kept yet
+    run(small(encoder=own), afresh, stop=lambda: True, reading=lambda n, _: told.append(n))
+    letters = weights(afresh)["params.encoder.characters.table"][0]
+    both = torch.stack((torch.arange(1.0, 9.0), torch.arange(8.0, 0.0, -1.0)))
+    i_of = 2 + ALPHABET.index("i")  # twice in insulin, not in "the"; t and h only there
+    moved = [torch.allclose(letters[i_of], row, atol=0.2) for row in both]
+    assert moved == [False, True]
+    assert told and told[-1] == path.stat().st_size
+    with pytest.raises(HardnerError, match="name a file"):
+        small(encoder={"letters_from_words": True})
     with pytest.raises(HardnerError, match=r"have 8 numbers, encoder.dimension is 9"):
         run(small(encoder={"vectors": str(path), "dimension": 9}), tmp_path / "other")
 

@@ -62,8 +62,8 @@ def train(
         return
     folder = out or Path("runs", path.stem)
     iterations = experiment.train.iterations
-    with _interruptible() as stop, _listening(iterations) as heard:
-        standing = run(experiment, folder, heard, stop)
+    with _interruptible() as stop, _listening(iterations) as (heard, reading):
+        standing = run(experiment, folder, heard, stop, reading)
     done = f"{standing.iteration:,} of {iterations:,} iterations"
     if not standing.finished:
         again = shlex.join(["hardner", *sys.argv[1:]])
@@ -118,8 +118,8 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def _listening(iterations: int) -> Iterator[Callable[..., None]]:
-    """What to tell of a run: a bar on a terminal, else a line a scoring."""
+def _listening(iterations: int) -> Iterator[tuple[Callable[..., None], Callable[..., None]]]:
+    """Whom to tell of a run and of reading before it: a bar on a terminal, else lines."""
     from hardner.learn.run import Heard
 
     bar = Progress(
@@ -138,7 +138,7 @@ def _listening(iterations: int) -> Iterator[Callable[..., None]]:
         nonlocal begun
         now = told.standing
         if not begun:
-            bar.reset(task, completed=now.iteration)
+            bar.reset(task, completed=now.iteration, total=iterations)
         begun = True
         loss = "" if isnan(told.loss) else f"loss {told.loss:.4f}  "
         devel = "" if now.devel is None else f"devel {now.devel:.4f}"
@@ -146,10 +146,13 @@ def _listening(iterations: int) -> Iterator[Callable[..., None]]:
         if told.scored and bar.disable:
             _stderr.print(f"{now.iteration:,} of {iterations:,}: {loss}{devel}", markup=False)
 
+    def reading(done: int, total: int | None) -> None:
+        bar.update(task, description="reading word vectors", completed=done, total=total)
+
     def warn(message: Warning | str, *_: object, **__: object) -> None:
         _stderr.print(f"warning: {message}", markup=False)
 
     with warnings.catch_warnings(), bar:
         warnings.simplefilter("default")
         warnings.showwarning = warn
-        yield heard
+        yield heard, reading

@@ -63,6 +63,9 @@ class Encoder:
     """Of one direction of the BiLSTM or BiGRU."""
     letters: Count = 50
     """Of a letter's vector."""
+    letters_from_words: bool = False
+    """Whether letters start as the mean of the vectors of the words that hold them, and are then
+    as wide as those (MetaBioNER)."""
     filters: Whole = 50
     """Of the convolution over letters; 0 for none."""
     recurrent: Whole = 50
@@ -70,6 +73,8 @@ class Encoder:
 
     def __post_init__(self) -> None:
         check(self, "encoder")
+        if self.letters_from_words and not self.vectors:
+            raise HardnerError("encoder.letters_from_words: name a file of encoder.vectors")
         if self.recurrent % 2:
             raise HardnerError(
                 f"encoder.recurrent: two directions share it, so it is even; got {self.recurrent}"

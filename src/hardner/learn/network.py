@@ -1,5 +1,6 @@
 """The network of an experiment: its tagger, and the parameters that training starts from."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,24 +13,37 @@ from hardner.learn.experiment import Experiment
 from hardner.learn.heads import heads_for
 from hardner.learn.material import Material
 from hardner.model.bert import BertEncoder
-from hardner.model.characters import Characters
-from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder, vocabulary_of
+from hardner.model.characters import ALPHABET, Characters
+from hardner.model.encoders import (
+    Encoder,
+    PieceEncoder,
+    WordEncoder,
+    start_letters,
+    vocabulary_of,
+)
 from hardner.model.layers import Params
 from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
-from hardner.vectors import load_vectors
+from hardner.vectors import character_vectors, load_vectors
+
+Reading = Callable[[int, int | None], None]
+"""Told the bytes read so far and, where they are known, of how many."""
 
 
 def network(
-    experiment: Experiment, material: Material, cache: Path | None = None
+    experiment: Experiment,
+    material: Material,
+    cache: Path | None = None,
+    reading: Reading | None = None,
 ) -> tuple[Tagger, Params]:
     """Build the tagger and its first parameters; the same seed gives the same numbers.
 
     Args:
         cache: A folder that keeps the vectors of the words at hand from one run to the next.
+        reading: Called now and then while word vectors are read.
     """
-    encoder, given = _encoder(experiment, material, cache)
+    encoder, given = _encoder(experiment, material, cache, reading)
     heads = heads_for(experiment.way(), encoder.size, len(material.names))
     decoder = experiment.decoder
     tagger = Tagger(encoder, material.tag_sets(decoder.scheme), decoder.kind, heads)
@@ -37,7 +51,7 @@ def network(
 
 
 def _encoder(
-    experiment: Experiment, material: Material, cache: Path | None
+    experiment: Experiment, material: Material, cache: Path | None, reading: Reading | None
 ) -> tuple[Encoder, Params]:
     """An encoder, and those of its parameters that do not start at random."""
     of = experiment.encoder
@@ -50,13 +64,17 @@ def _encoder(
         vocabulary_of(words),
         of.dimension,
         of.train_words,
-        Characters(of.letters, of.filters, recurrent=of.recurrent),
+        Characters(
+            of.dimension if of.letters_from_words else of.letters,
+            of.filters,
+            recurrent=of.recurrent,
+        ),
         "lstm" if of.kind == "bilstm" else "gru",
         of.hidden,
     )
     if not of.vectors:
         return encoder, {}
-    return _with_vectors(encoder, experiment, material, cache)
+    return _with_vectors(encoder, experiment, material, cache, reading)
 
 
 def _folder(experiment: Experiment) -> Path:
@@ -77,11 +95,15 @@ def _transformer(folder: Path, limit: int) -> tuple[PieceEncoder, Params]:
 
 
 def _with_vectors(
-    encoder: WordEncoder, experiment: Experiment, material: Material, cache: Path | None
+    encoder: WordEncoder,
+    experiment: Experiment,
+    material: Material,
+    cache: Path | None,
+    reading: Reading | None,
 ) -> tuple[WordEncoder, Params]:
     """The encoder with a vector for every word that the file knows, devel's words as well."""
     words = set(encoder.vocabulary) | set(vocabulary_of(list(material.sentences())))
-    vectors = load_vectors(experiment.encoder.vectors, words, cache=cache)
+    vectors = load_vectors(experiment.encoder.vectors, words, cache=cache, progress=reading)
     if vectors.dimension != encoder.dimension:
         raise FileError(
             experiment.encoder.vectors,
@@ -91,7 +113,11 @@ def _with_vectors(
     known = tuple(sorted(set(encoder.vocabulary) | set(vectors.words)))
     encoder = replace(encoder, vocabulary=known)
     rng = torch.Generator().manual_seed(experiment.seed)
-    table = encoder.init(rng)[encoder.words]  # [1, words + 1, D]
+    params = encoder.init(rng)
     place = {word: row for row, word in enumerate(known, 1)}
-    table[0, [place[word] for word in vectors.words]] = vectors.matrix
-    return encoder, {encoder.words: table}
+    params[encoder.words][0, [place[word] for word in vectors.words]] = vectors.matrix
+    given = {encoder.words}
+    if experiment.encoder.letters_from_words:
+        params = start_letters(params, character_vectors(vectors, ALPHABET))
+        given.add("encoder.characters.table")
+    return encoder, {name: params[name] for name in given}

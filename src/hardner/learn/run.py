@@ -26,7 +26,7 @@ from hardner.learn.experiment import Experiment, differing, read
 from hardner.learn.journal import Diverged, Journal
 from hardner.learn.loop import Progress, Rows, begin, devel_loss, loop
 from hardner.learn.material import Material, gather
-from hardner.learn.network import network
+from hardner.learn.network import Reading, network
 from hardner.model.describe import save_model
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
@@ -72,6 +72,7 @@ def run(
     folder: str | Path,
     heard: Listener = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
+    reading: Reading | None = None,
 ) -> Standing:
     """Train to the end, or until told to stop, which leaves a state to go on from.
 
@@ -80,16 +81,22 @@ def run(
         folder: New, or that of the same experiment.
         heard: Called at the start, about twice a second, and after each scoring.
         stop: Asked after each iteration.
+        reading: Called now and then while word vectors are read.
     """
     folder = Path(folder)
     _claim(folder, experiment)
     with _log(folder) as file:
-        return _Run(experiment, folder, file, heard).go(stop)
+        return _Run(experiment, folder, file, heard, reading).go(stop)
 
 
 class _Run:
     def __init__(
-        self, experiment: Experiment, folder: Path, file: BinaryIO, heard: Listener
+        self,
+        experiment: Experiment,
+        folder: Path,
+        file: BinaryIO,
+        heard: Listener,
+        reading: Reading | None,
     ) -> None:
         self.experiment, self.folder, self.heard = experiment, folder, heard
         self.device = device_of(experiment)
@@ -98,7 +105,7 @@ class _Run:
         way, shares = experiment.way(), self.material.shares(experiment.data.shares)
         self.method = replace(way, objective=replace(way.objective, shares=shares))
         self.training = experiment.training()
-        self.tagger, start = network(experiment, self.material, folder.parent / "vectors")
+        self.tagger, start = network(experiment, self.material, folder.parent / "vectors", reading)
         self.score = _scorer(experiment, self.material, self.tagger, self.device)
         self.log = Journal(file, self.method, self.training)
         self.standing, self.progress = Standing(), Progress({}, {})
