@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from hardner.cli.terminal import stderr
 from hardner.formats import FORMATS, Report, read, write
 from hardner.formats.format import HOLDABLE
 from hardner.schemes import ALIASES, SCHEMES
@@ -18,8 +19,6 @@ from hardner.types import Document
 
 PATIENCE = 2.0
 """Seconds before a progress bar is shown."""
-
-_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def _show_formats(wanted: bool) -> None:
@@ -100,9 +99,9 @@ def convert(
 
         write(counted(), target, target_format, scheme=target_scheme, report=report)
     for line in report.lines():
-        _stderr.print(f"warning: {line}", markup=False)
+        stderr.print(f"warning: {line}", markup=False)
     summary = f"{source} -> {target}: {documents:,} documents, {mentions:,} mentions"
-    _stderr.print(summary, markup=False)
+    stderr.print(summary, markup=False)
 
 
 @contextmanager
@@ -110,14 +109,14 @@ def _progress() -> Iterator[Callable[[int], None]]:
     """A function to tell how many documents are done; it shows a bar once that takes long."""
     started = time.monotonic()
     columns = (BarColumn(), TextColumn("{task.completed:,} documents"), TimeElapsedColumn())
-    bar = Progress(*columns, console=_stderr, transient=True)
+    bar = Progress(*columns, console=stderr, transient=True)
     task = bar.add_task("", total=None)
     with ExitStack() as stack:
 
         def tick(done: int) -> None:
             if bar.live.is_started:
                 bar.update(task, completed=done)
-            elif _stderr.is_terminal and time.monotonic() - started > PATIENCE:
+            elif stderr.is_terminal and time.monotonic() - started > PATIENCE:
                 stack.enter_context(bar)
 
         yield tick

@@ -13,14 +13,13 @@ from rich.progress import Progress
 from rich.table import Table
 
 from hardner import corpora as known
+from hardner.cli.terminal import stderr
 from hardner.corpora import SPLITS, Entry, Statistics
 from hardner.errors import FileError
 from hardner.formats import Report
 
 PATIENCE = 2.0
 """Seconds before a progress bar is shown."""
-
-_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def corpora(
@@ -65,19 +64,19 @@ def _counted(rows: Sequence[Entry], root: Path) -> Iterator[tuple[Entry, Counts]
     """Each corpus with its counts by split and, as ``all``, together."""
     report = Report()
     started = time.monotonic()
-    bar = Progress(console=_stderr, transient=True)
+    bar = Progress(console=stderr, transient=True)
     task = bar.add_task("", total=len(rows))
     try:
         for row in rows:
             if (
-                _stderr.is_terminal
+                stderr.is_terminal
                 and not bar.live.is_started
                 and time.monotonic() - started > PATIENCE
             ):
                 bar.start()
             bar.update(task, description=row.name)
             for path in row.changed(root):
-                _stderr.print(f"warning: {path}: not the file the catalogue knows", markup=False)
+                stderr.print(f"warning: {path}: not the file the catalogue knows", markup=False)
             corpus = known.load(row.name, root, report)
             splits = {split: getattr(corpus, split) for split in SPLITS}
             counts = {split: known.describe(found) for split, found in splits.items() if found}
@@ -87,7 +86,7 @@ def _counted(rows: Sequence[Entry], root: Path) -> Iterator[tuple[Entry, Counts]
         if bar.live.is_started:
             bar.stop()
     for line in report.lines():
-        _stderr.print(f"warning: {line}", markup=False)
+        stderr.print(f"warning: {line}", markup=False)
 
 
 def _record(row: Entry, counts: Counts) -> dict[str, Any]:

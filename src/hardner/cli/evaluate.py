@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from hardner.cli.terminal import bar, stderr
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
     from hardner.evaluate.contender import Contender
     from hardner.evaluate.plans import Protocol, Size
     from hardner.evaluate.protocol import Done
-
-_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def parse_sizes(text: str) -> "tuple[Size, ...]":
@@ -118,7 +115,7 @@ def evaluate(
             for done in execute(own, contender, desk):
                 heard(done)
     file = out / f"{plan.name}.jsonl"
-    _stderr.print(f"{file}; next: hardner table {file}", markup=False)
+    stderr.print(f"{file}; next: hardner table {file}", markup=False)
 
 
 def _contender(
@@ -163,30 +160,23 @@ def _for(plan: "Protocol", contender: "Contender", path: Path) -> "Protocol":
 @contextmanager
 def _listening(method: str, plan: "Protocol") -> "Iterator[Callable[[Done], None]]":
     """A bar on a terminal, else a line for what is done."""
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=_stderr,
-        transient=True,
-        disable=not _stderr.is_terminal,
-    )
+    progress = bar()
     total = len(plan.targets) * len(plan.sizes) * plan.samples
-    task = bar.add_task(method, total=total)
+    task = progress.add_task(method, total=total)
 
     def heard(done: "Done") -> None:
         size = f"{done.size} shots" if isinstance(done.size, int) else f"{done.size:.0%}"
-        bar.update(task, advance=len(done.samples), description=f"{method}, {done.corpus}, {size}")
-        if done.f1 is not None and bar.disable:
+        what = f"{method}, {done.corpus}, {size}"
+        progress.update(task, advance=len(done.samples), description=what)
+        if done.f1 is not None and progress.disable:
             many = f"{len(done.samples)} sample{'s' if len(done.samples) > 1 else ''}"
             said = f"{method}, {done.corpus}, {size}: F1 {done.f1:.3f} ({many})"
-            _stderr.print(said, markup=False)
+            stderr.print(said, markup=False)
 
     def warn(message: Warning | str, *_: object, **__: object) -> None:
-        _stderr.print(f"warning: {message}", markup=False)
+        stderr.print(f"warning: {message}", markup=False)
 
-    with warnings.catch_warnings(), bar:
+    with warnings.catch_warnings(), progress:
         warnings.simplefilter("default")
         warnings.showwarning = warn
         yield heard

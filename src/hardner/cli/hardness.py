@@ -10,9 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from hardner.learn.hardness import Hard
-
-_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+    from hardner.cli.terminal import stderr
+from hardner.learn.hardness import Hard
 
 
 def _numbers(text: str | None) -> str | None:
@@ -70,9 +69,9 @@ def hardness(
     else:
         Console(highlight=False).print(_table(ranks, count, sentences))
         if not found.used:
-            _stderr.print("this run weighed all tasks alike; hardness is from its losses")
+            stderr.print("this run weighed all tasks alike; hardness is from its losses")
     if plot:
-        _stderr.print(f"{plot}: the weight of each domain over {last + 1:,} iterations")
+        stderr.print(f"{plot}: the weight of each domain over {last + 1:,} iterations")
 
 
 def _record(task: "Hard") -> dict[str, object]:

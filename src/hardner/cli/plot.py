@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class Kind(StrEnum):
@@ -36,8 +35,9 @@ def plot(
     - `hardner plot ratios results/ratios.jsonl --out ratios.svg`
     - `hardner plot errors results/few_shot.jsonl --out errors.png`
     """
-    from hardner.evaluate.plots import save
+    from hardner.cli.terminal import stderr
+from hardner.evaluate.plots import save
     from hardner.evaluate.results import gather
 
     for path in save(kind.value, gather(files), out):
-        _stderr.print(str(path), markup=False)
+        stderr.print(str(path), markup=False)

@@ -1,23 +1,20 @@
 """``hardner pretrain``: a language model and word vectors from plain text."""
 
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hardner.cli.terminal import bar, interruptible, stderr
 
 if TYPE_CHECKING:
     from hardner.pretrain.progress import Heard, Listener
 
 pretrain = typer.Typer(help="Learn from plain text.", no_args_is_help=True)
-_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 Texts = Annotated[
     list[Path],
@@ -80,16 +77,16 @@ def encoder(
 
     training = Pretraining(steps, rows, width, rate, seed=seed)
     plan = Plan(tokenizer, vocabulary, size, layers, heads, inner, training)
-    with _listening("pieces") as heard, _interruptible(heard) as (told, stop):
+    with _listening("pieces") as heard, _stoppable(heard) as (told, stop):
         standing = run(
             texts, out, plan, without=without, device=device, every=every, heard=told, stop=stop
         )
     done = f"{standing.step:,} of {steps:,} steps{_left_out(standing.left_out)}"
     if not standing.finished:
         again = shlex.join(["hardner", *sys.argv[1:]])
-        _stderr.print(f"stopped after {done}; to go on: {again}", markup=False)
+        stderr.print(f"stopped after {done}; to go on: {again}", markup=False)
         raise typer.Exit(130)
-    _stderr.print(f"{out / MODEL}: {done}", markup=False)
+    stderr.print(f"{out / MODEL}: {done}", markup=False)
 
 
 @pretrain.command()
@@ -119,7 +116,7 @@ def vectors(
     how = SkipGram(dimension, window, least=least, epochs=epochs, rate=rate, seed=seed)
     with _listening("words") as heard:
         done = train_vectors(texts, out, how, without=without, device=device, heard=heard)
-    _stderr.print(f"{out}: {done.words:,} words{_left_out(done.left_out)}", markup=False)
+    stderr.print(f"{out}: {done.words:,} words{_left_out(done.left_out)}", markup=False)
 
 
 def _left_out(lines: int) -> str:
@@ -129,56 +126,38 @@ def _left_out(lines: int) -> str:
 @contextmanager
 def _listening(unit: str) -> "Iterator[Listener]":
     """A bar on a terminal, else a line for what is worth one."""
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=_stderr,
-        transient=True,
-        disable=not _stderr.is_terminal,
-    )
-    task = bar.add_task("", total=None)
+    progress = bar()
+    task = progress.add_task("", total=None)
     begun = False
 
     def heard(told: "Heard") -> None:
         nonlocal begun
         if told.doing:
-            bar.update(task, description=told.doing)
+            progress.update(task, description=told.doing)
             return
         if not begun:
-            bar.reset(task, total=told.steps, completed=told.step, description="starting")
+            progress.reset(task, total=told.steps, completed=told.step, description="starting")
         begun = True
         if told.loss is None:
             return
         said = f"loss {told.loss:.4f}, {told.speed:,.0f} {unit}/s"
-        bar.update(task, description=said, completed=told.step)
-        if told.milestone and bar.disable:
-            _stderr.print(f"{told.step:,} of {told.steps:,}: {said}", markup=False)
+        progress.update(task, description=said, completed=told.step)
+        if told.milestone and progress.disable:
+            stderr.print(f"{told.step:,} of {told.steps:,}: {said}", markup=False)
 
-    with bar:
+    with progress:
         yield heard
 
 
 @contextmanager
-def _interruptible(heard: "Listener") -> "Iterator[tuple[Listener, Callable[[], bool]]]":
-    """A listener, and whether the user asked to stop; before training and asked twice, at once."""
-    training = asked = False
+def _stoppable(heard: "Listener") -> "Iterator[tuple[Listener, Callable[[], bool]]]":
+    """A listener, and whether the user asked to stop; before training there is nothing to save."""
+    training = False
 
     def told(what: "Heard") -> None:
         nonlocal training
         training = not what.doing
         heard(what)
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked or not training:
-            raise KeyboardInterrupt
-        asked = True
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield told, lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with interruptible(lambda: training) as stop:
+        yield told, stop

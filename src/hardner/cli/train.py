@@ -1,23 +1,18 @@
 """``hardner train``: an experiment to its end, in as many sittings as it takes."""
 
 import shlex
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import isnan
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from hardner.cli.terminal import bar, interruptible, stderr
 from hardner.errors import HardnerError
-
-_stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 SETTINGS = {"ignore_unknown_options": True}
 """What the command line needs to pass dotted keys on to `train`."""
@@ -62,15 +57,15 @@ def train(
         return
     folder = out or Path("runs", path.stem)
     iterations = experiment.train.iterations
-    with _interruptible() as stop, _listening(iterations) as (heard, reading):
+    with interruptible() as stop, _listening(iterations) as (heard, reading):
         standing = run(experiment, folder, heard, stop, reading)
     done = f"{standing.iteration:,} of {iterations:,} iterations"
     if not standing.finished:
         again = shlex.join(["hardner", *sys.argv[1:]])
-        _stderr.print(f"stopped after {done}; to go on: {again}", markup=False)
+        stderr.print(f"stopped after {done}; to go on: {again}", markup=False)
         raise typer.Exit(130)
     best = f", devel loss {standing.best:.4f} after {standing.best_at:,}" if standing.best else ""
-    _stderr.print(
+    stderr.print(
         f"{folder / MODEL}: {done}{best}; next: hardner hardness {shlex.quote(str(folder))}",
         markup=False,
     )
@@ -99,60 +94,33 @@ def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[Path, dic
 
 
 @contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Whether the user has asked to stop; asked twice, stop where we are."""
-    asked = False
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
 def _listening(iterations: int) -> Iterator[tuple[Callable[..., None], Callable[..., None]]]:
     """Whom to tell of a run and of reading before it: a bar on a terminal, else lines."""
     from hardner.learn.run import Heard
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=_stderr,
-        transient=True,
-        disable=not _stderr.is_terminal,
-    )
-    task = bar.add_task("reading", total=iterations)
+    progress = bar()
+    task = progress.add_task("reading", total=iterations)
     begun = False
 
     def heard(told: Heard) -> None:
         nonlocal begun
         now = told.standing
         if not begun:
-            bar.reset(task, completed=now.iteration, total=iterations)
+            progress.reset(task, completed=now.iteration, total=iterations)
         begun = True
         loss = "" if isnan(told.loss) else f"loss {told.loss:.4f}  "
         devel = "" if now.devel is None else f"devel {now.devel:.4f}"
-        bar.update(task, description=loss + devel, completed=now.iteration)
-        if told.scored and bar.disable:
-            _stderr.print(f"{now.iteration:,} of {iterations:,}: {loss}{devel}", markup=False)
+        progress.update(task, description=loss + devel, completed=now.iteration)
+        if told.scored and progress.disable:
+            stderr.print(f"{now.iteration:,} of {iterations:,}: {loss}{devel}", markup=False)
 
     def reading(done: int, total: int | None) -> None:
-        bar.update(task, description="reading word vectors", completed=done, total=total)
+        progress.update(task, description="reading word vectors", completed=done, total=total)
 
     def warn(message: Warning | str, *_: object, **__: object) -> None:
-        _stderr.print(f"warning: {message}", markup=False)
+        stderr.print(f"warning: {message}", markup=False)
 
-    with warnings.catch_warnings(), bar:
+    with warnings.catch_warnings(), progress:
         warnings.simplefilter("default")
         warnings.showwarning = warn
         yield heard, reading
