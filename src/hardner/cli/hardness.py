@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hardner.cli.terminal import stderr
+
 if TYPE_CHECKING:
-    from hardner.cli.terminal import stderr
-from hardner.learn.hardness import Hard
+    from hardner.learn.hardness import Hard
 
 
 def _numbers(text: str | None) -> str | None:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from hardner.cli.terminal import stderr
 
 
 class Kind(StrEnum):
@@ -35,8 +35,7 @@ def plot(
     - `hardner plot ratios results/ratios.jsonl --out ratios.svg`
     - `hardner plot errors results/few_shot.jsonl --out errors.png`
     """
-    from hardner.cli.terminal import stderr
-from hardner.evaluate.plots import save
+    from hardner.evaluate.plots import save
     from hardner.evaluate.results import gather
 
     for path in save(kind.value, gather(files), out):

@@ -1,4 +1,4 @@
-"""What commands that take long share: a bar on stderr, and a Ctrl-C that is asked for, not suffered."""
+"""What long commands share: a bar on stderr, and a Ctrl-C that asks them to stop."""
 
 import signal
 from collections.abc import Callable, Iterator
