@@ -16,6 +16,8 @@ from hardner.pretrain.pieces import encode, pieces_of
 from hardner.pretrain.text import Text, held_out, plain
 from hardner.pretrain.tokenizer import SPECIAL, continuing, load_tokenizer, train_tokenizer
 
+CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
+
 
 def test_lines_come_from_all_files_as_often_as_asked(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("\ufeff one \r\n\r\n  two\r\n".encode())
@@ -76,8 +78,6 @@ def test_a_root_without_corpora_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 def test_real_devel_and_test_sentences_are_held_out(tmp_path: Path) -> None:
-    from conftest import CORPORA
-
     (tmp_path / "NCBI-disease").symlink_to(CORPORA / "NCBI-disease")
     found = held_out(tmp_path)
     assert 1500 < len(found) <= 923 + 940
