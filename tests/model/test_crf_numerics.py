@@ -120,7 +120,7 @@ def test_padding_and_empty_sentences_have_no_effect(
 @each_rule
 def test_kernels_agree_or_the_fast_one_declines(spread: float, forbidden: float) -> None:
     emissions, lengths, *rest = make_chains(tasks=2, rows=8, tokens=37, tags=9, forbidden=forbidden)
-    mask = crf.mask_of(emissions, lengths)
+    mask = crf.mask_of(lengths, emissions.shape[2])
     made = crf.chain(spread * emissions, mask, *rest)
     fast, safe = (k.sweep(made.emissions, made.steps) for k in (crf_scaled, crf_tree))
     assert fast is not None or spread >= 50

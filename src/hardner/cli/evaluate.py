@@ -1,6 +1,5 @@
 """``hardner evaluate``: put models through a protocol, as far as that is not done yet."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hardner.cli.terminal import bar, stderr
+from hardner.cli.terminal import bar, stderr, warned
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -173,10 +172,5 @@ def _listening(method: str, plan: "Protocol") -> "Iterator[Callable[[Done], None
             said = f"{method}, {done.corpus}, {size}: F1 {done.f1:.3f} ({many})"
             stderr.print(said, markup=False)
 
-    def warn(message: Warning | str, *_: object, **__: object) -> None:
-        stderr.print(f"warning: {message}", markup=False)
-
-    with warnings.catch_warnings(), progress:
-        warnings.simplefilter("default")
-        warnings.showwarning = warn
+    with warned(), progress:
         yield heard

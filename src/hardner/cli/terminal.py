@@ -1,6 +1,7 @@
 """What long commands share: a bar on stderr, and a Ctrl-C that asks them to stop."""
 
 import signal
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -22,6 +23,19 @@ def bar() -> Progress:
         transient=True,
         disable=not stderr.is_terminal,
     )
+
+
+@contextmanager
+def warned() -> Iterator[None]:
+    """Python's warnings as lines on stderr."""
+
+    def say(message: Warning | str, *_: object, **__: object) -> None:
+        stderr.print(f"warning: {message}", markup=False)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = say
+        yield
 
 
 @contextmanager

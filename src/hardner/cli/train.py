@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import isnan
@@ -11,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hardner.cli.terminal import bar, interruptible, stderr
+from hardner.cli.terminal import bar, interruptible, stderr, warned
 from hardner.errors import HardnerError
 
 SETTINGS = {"ignore_unknown_options": True}
@@ -117,10 +116,5 @@ def _listening(iterations: int) -> Iterator[tuple[Callable[..., None], Callable[
     def reading(done: int, total: int | None) -> None:
         progress.update(task, description="reading word vectors", completed=done, total=total)
 
-    def warn(message: Warning | str, *_: object, **__: object) -> None:
-        stderr.print(f"warning: {message}", markup=False)
-
-    with warnings.catch_warnings(), progress:
-        warnings.simplefilter("default")
-        warnings.showwarning = warn
+    with warned(), progress:
         yield heard, reading

@@ -16,7 +16,7 @@ from hardner.batch import Batch, Ints, Store
 from hardner.learn.graph import Precision, Replay, arithmetic
 from hardner.learn.methods import Method
 from hardner.learn.optim import Optimizer, State, clip
-from hardner.learn.outer import Objective, judge
+from hardner.learn.outer import Objective, evaluate, judge
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
@@ -158,8 +158,6 @@ def devel_loss(
     tagger: Tagger, method: Method, params: Params, store: Store, draws: Sequence[Rows]
 ) -> float:
     """The mean tagging loss over fixed episodes of devel sentences, after the method's own way."""
-    from hardner.learn.outer import evaluate
-
     total = torch.zeros((), device=store.device)
     for rows in draws:
         widths = _widths(store, rows)

@@ -62,6 +62,7 @@ class Objective:
         """The parts that an iteration moves."""
         return learners(self.outer)
 
+    @property
     def twice(self) -> bool:
         """Whether gradients of gradients are taken."""
         return self.inner.steps > 0 and self.meta_gradient != "first"
@@ -88,7 +89,7 @@ def judge(
 ) -> Verdict:
     """Adapt the shared parameters to each task's support and take the gradient of the outcome."""
     parts, inner = objective.learners, objective.inner
-    mode = Mode(mode.dropout, objective.twice())
+    mode = Mode(mode.dropout, objective.twice)
     own = objective.bilevel or objective.weighting != "uniform"
     start = spread(params, parts | inner.parts, query.tasks) if own else dict(params)
     if objective.meta_gradient == "exact":

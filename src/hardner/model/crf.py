@@ -15,14 +15,15 @@ from torch.autograd import Function
 from torch.nn.functional import pad
 
 from hardner.model import crf_scaled, crf_tree
-from hardner.model.crf_chain import FLOOR, Chain, Posterior, chain, exact, mask_of
+from hardner.model.crf_chain import FLOOR, Chain, Posterior, chain, exact
+from hardner.model.layers import mask_of
 
 
 def log_partition(
     emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor
 ) -> Tensor:
     """The log of the sum over all paths of their exponentiated scores: [M, B]."""
-    made = chain(emissions, mask_of(emissions, lengths), transitions, start, end)
+    made = chain(emissions, mask_of(lengths, emissions.shape[2]), transitions, start, end)
     return (_log_partition(made) + made.offset).to(emissions.dtype)
 
 
@@ -35,7 +36,7 @@ def path_score(
     tags: Tensor,
 ) -> Tensor:
     """The score of one path, ``tags`` [M, B, T]: [M, B]."""
-    mask = mask_of(emissions, lengths)
+    mask = mask_of(lengths, emissions.shape[2])
     made = chain(emissions, mask, transitions, start, end)
     return (_path_score(made, tags, mask) + made.offset).to(emissions.dtype)
 
@@ -49,7 +50,7 @@ def loss(
     tags: Tensor,
 ) -> Tensor:
     """The negative log-likelihood of ``tags`` [M, B, T], never below 0: [M, B]."""
-    mask = mask_of(emissions, lengths)
+    mask = mask_of(lengths, emissions.shape[2])
     made = chain(emissions, mask, transitions, start, end)
     value = _log_partition(made) - _path_score(made, tags, mask)
     rounding = value.detach().clamp(max=0)

@@ -67,11 +67,6 @@ def chain(
     )
 
 
-def mask_of(emissions: Tensor, lengths: Tensor) -> Tensor:
-    """Which tokens are there: [M, B, T]."""
-    return torch.arange(emissions.shape[2], device=lengths.device) < lengths.unsqueeze(-1)
-
-
 def exact(values: Tensor) -> Tensor:
     """In float64 on a CPU, where it costs little and spares a range of cases."""
     return values.double() if values.device.type == "cpu" else values

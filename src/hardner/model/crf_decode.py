@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
-from hardner.model.crf_chain import chain, exact, mask_of
+from hardner.model.crf_chain import chain, exact
 from hardner.model.crf_tree import halves, join, spread
+from hardner.model.layers import mask_of
 
 PADDING = -1
 
@@ -14,7 +15,7 @@ def viterbi(
     emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The best path [M, B, T] and its score [M, B], minus infinity if every path is forbidden."""
-    mask = mask_of(emissions, lengths)
+    mask = mask_of(lengths, emissions.shape[2])
     made = chain(emissions, mask, transitions, start, end)
     kernel = _one_by_one if emissions.device.type == "cpu" else _by_halves
     tags, scores = kernel(exact(made.emissions), exact(made.steps))
@@ -29,7 +30,7 @@ def kbest(
 
     Where there are fewer paths that are not forbidden, scores are minus infinity and tags -1.
     """
-    mask = mask_of(emissions, lengths)
+    mask = mask_of(lengths, emissions.shape[2])
     made = chain(emissions, mask, transitions, start, end)
     unaries, steps = exact(made.emissions), exact(made.steps)
     ranked = torch.full_like(unaries[:, :, 0, :, None].expand(-1, -1, -1, k), -torch.inf)

@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.model.crf import posterior
-from hardner.model.crf_chain import chain, mask_of
+from hardner.model.crf_chain import chain
+from hardner.model.layers import mask_of
 
 
 class Runs(NamedTuple):
@@ -23,7 +24,7 @@ def marginals(
     emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor
 ) -> Tensor:
     """The probability of each tag of each token, 0 in the padding: [M, B, T, C]."""
-    made = chain(emissions, mask_of(emissions, lengths), transitions, start, end)
+    made = chain(emissions, mask_of(lengths, emissions.shape[2]), transitions, start, end)
     tags, _ = posterior(made.emissions, made.steps).expected(torch.ones_like(made.offset))
     return tags[..., :-1].to(emissions.dtype)
 
@@ -48,7 +49,7 @@ def run_marginals(
         closes: [C, C], whether a run that ends with one tag (row) may precede another (column).
     """
     tokens = emissions.shape[2]
-    mask = pad(mask_of(emissions, lengths), (0, 1))  # one token outside behind the last
+    mask = pad(mask_of(lengths, emissions.shape[2]), (0, 1))  # one token outside behind the last
     made = chain(pad(emissions, (0, 0, 0, 1)), mask, transitions, start, end)
     pairs = posterior(made.emissions, made.steps).pairs()  # [M, B, T + 1, S, S]
 

@@ -1,15 +1,15 @@
 """Masked-language pre-training of the compact transformer, whole words at a time."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from hardner.errors import HardnerError
+from hardner.learn.graph import arithmetic
 from hardner.model.layers import SCORING, Params, init_linear, layer_norm, linear, prefixed, scoped
 from hardner.model.transformer import Transformer
 from hardner.pretrain.muon import Muon
@@ -161,13 +161,9 @@ def pretrain(
     loss_of: Callable[..., Tensor] = torch.compile(guess_loss) if fast else guess_loss
     for step in range(optimizer.steps, training.steps):
         given = batch(pieces, inside, training, step)
-        with _half(device):
+        with arithmetic("bfloat16", device):
             loss = loss_of(transformer, optimizer.params, *given)
         grads = torch.autograd.grad(loss, list(optimizer.params.values()))
         named = dict(zip(optimizer.params, grads, strict=True))
         optimizer.step(named, training.rate_at(step))
         yield loss.detach()
-
-
-def _half(device: torch.device) -> AbstractContextManager[Any]:
-    return torch.autocast("cuda", torch.bfloat16) if device.type == "cuda" else nullcontext()
