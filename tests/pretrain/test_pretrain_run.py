@@ -240,3 +240,37 @@ train_vectors([{str(text)!r}], root / "v.bin", SkipGram(4, epochs=1), device="cp
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
     assert (tmp_path / "run" / "model").is_dir()
     assert (tmp_path / "v.bin").is_file()
+
+
+def test_a_run_goes_on_from_the_model_of_another(text: Path, whole: Path, tmp_path: Path) -> None:
+    tokenizer = whole / "tokenizer.json"
+    known = tensors(whole, "model")
+    begun = replace(changed(steps=1, rate=0.0), start=whole / "model", tokenizer=tokenizer)
+    run([text], tmp_path / "same", begun, device="cpu")
+    found = tensors(tmp_path / "same", "model")
+    assert all(torch.equal(found[n], known[n]) for n in known)
+
+
+def test_what_the_other_model_lacks_learns_alone_at_first(
+    text: Path, whole: Path, tmp_path: Path
+) -> None:
+    tokenizer = load_tokenizer(whole / "tokenizer.json")
+    known = tensors(whole, "model")
+    body = {n: t for n, t in known.items() if n != "encoder.pieces"}
+    shape = Transformer(tokenizer.get_vocab_size(), 16, 2, 2, 32)
+    save_encoder(tmp_path / "body", shape, body, tokenizer, {})
+    plan = replace(PLAN, start=tmp_path / "body", tokenizer=whole / "tokenizer.json")
+    alone = replace(plan, training=replace(TRAINING, alone=1.0))
+    run([text], tmp_path / "alone", alone, device="cpu")
+    found = tensors(tmp_path / "alone", "model")
+    assert all(torch.equal(found[n], body[n]) for n in body)
+    fresh = init(shape, torch.Generator().manual_seed(0))["encoder.pieces"]
+    assert not torch.allclose(found["encoder.pieces"], fresh, atol=1e-2)
+    run([text], tmp_path / "later", plan, device="cpu", every=5)
+    later = tensors(tmp_path / "later", "model")
+    assert not torch.equal(later["encoder.layer0.up.weight"], body["encoder.layer0.up.weight"])
+
+
+def test_a_model_to_go_on_from_must_be_there(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(HardnerError, match="holds no model of an earlier run"):
+        run([text], tmp_path / "run", replace(PLAN, start=tmp_path / "none"), device="cpu")

@@ -55,6 +55,10 @@ def encoder(
     size: Annotated[int, typer.Option(min=2, help="Of a piece's vector.")] = 384,
     heads: Annotated[int, typer.Option(min=1, help="Of the attention in a layer.")] = 6,
     inner: Annotated[int, typer.Option(min=1, help="Features inside a layer.")] = 1536,
+    start: Annotated[
+        Path | None,
+        typer.Option("--from", help="An earlier run's model to go on from; the text may be other."),
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     every: Annotated[int, typer.Option(min=1, help="Save a state after so many steps.")] = 1000,
@@ -70,13 +74,15 @@ def encoder(
 
     - `hardner pretrain encoder abstracts.txt.xz --out runs/pretrain`
     - `hardner pretrain encoder *.txt --out runs/small --rows 16 --layers 2 --size 128 --heads 2`
+    - `hardner pretrain encoder mine.txt --out runs/mine --from runs/pretrain/model --rate 1e-3`
     - `hardner pretrain encoder a.txt b.txt --out runs/b --tokenizer runs/pretrain/tokenizer.json`
     """
     from hardner.pretrain.masked import Pretraining
     from hardner.pretrain.run import MODEL, Plan, run
 
     training = Pretraining(steps, rows, width, rate, seed=seed)
-    plan = Plan(tokenizer, vocabulary, size, layers, heads, inner, training)
+    tokenizer = tokenizer or (start / "tokenizer.json" if start else None)
+    plan = Plan(tokenizer, vocabulary, size, layers, heads, inner, training, start)
     with _listening("pieces") as heard, _stoppable(heard) as (told, stop):
         standing = run(
             texts, out, plan, without=without, device=device, every=every, heard=told, stop=stop

@@ -36,6 +36,8 @@ class Pretraining:
     weight_decay: float = 0.05
     hidden: float = 0.2
     """Share of the words."""
+    alone: float = 0.08
+    """Share of the steps, after another run's model, in which only what is fresh moves."""
     seed: int = 0
 
     def rate_at(self, step: int) -> float:
@@ -165,5 +167,6 @@ def pretrain(
             loss = loss_of(transformer, optimizer.params, *given)
         grads = torch.autograd.grad(loss, list(optimizer.params.values()))
         named = dict(zip(optimizer.params, grads, strict=True))
-        optimizer.step(named, training.rate_at(step))
+        early = len(optimizer.late) < len(named) and step < training.alone * training.steps
+        optimizer.step(named, training.rate_at(step), early)
         yield loss.detach()

@@ -5,7 +5,7 @@ suits them (Liu et al., 2025); tables, norms and biases take AdamW's. Weight dec
 (Loshchilov and Hutter, 2019), and for matrices and tables only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor
@@ -39,20 +39,24 @@ class Muon:
         weight_decay: float = 0.0,
         state: Mapping[str, Tensor] | None = None,
         steps: int = 0,
+        late: Collection[str] = (),
     ) -> None:
-        """Args: ``state`` and ``steps`` are where an earlier run stopped."""
+        """Args: ``state`` and ``steps`` are where an earlier run stopped; ``late`` join late."""
         self.params = {name: value.requires_grad_() for name, value in params.items()}
         self.weight_decay, self.steps = weight_decay, steps
+        self.late = frozenset(late)
         self.state: Params = dict(state or {})
         for name, value in params.items():
             for kind in ("momentum",) if _is_matrix(name, value) else ("first", "second"):
                 self.state.setdefault(f"{kind}.{name}", torch.zeros_like(value).detach())
 
     @torch.no_grad()
-    def step(self, grads: Mapping[str, Tensor], rate: float) -> None:
-        """One step against the gradients."""
+    def step(self, grads: Mapping[str, Tensor], rate: float, early: bool = False) -> None:
+        """One step against the gradients; an ``early`` one leaves what joins late as it is."""
         self.steps += 1
         for name, value in self.params.items():
+            if early and name in self.late:
+                continue
             kind = self._orthogonalised if _is_matrix(name, value) else self._adapted
             move = kind(name, grads[name])
             if value.dim() > 2:

@@ -52,6 +52,8 @@ class Plan:
     heads: int = 6
     inner: int = 1536
     training: Pretraining = field(default_factory=Pretraining)
+    start: Path | None = None
+    """The model of an earlier run to go on from; what it lacks or has in another shape is fresh."""
 
     def __post_init__(self) -> None:
         if not len(SPECIAL) < self.vocabulary <= LARGEST:
@@ -66,10 +68,18 @@ class Plan:
         """All that decides how the run ends, by name; a given tokenizer by its hash."""
         own = asdict(self)
         own |= own.pop("training")
+        own["start"] = short(_description(self.start)) if self.start else ""
         if self.tokenizer:
             own["tokenizer"] = short(load_tokenizer(self.tokenizer).to_str().encode())
             del own["vocabulary"]
         return own
+
+
+def _description(model: Path) -> bytes:
+    try:
+        return (model / "config.json").read_bytes()
+    except OSError:
+        raise FileError(model, "holds no model of an earlier run") from None
 
 
 class Standing(NamedTuple):
@@ -141,6 +151,7 @@ class _Run:
         heard: Listener,
     ) -> None:
         self.training, self.folder, self.heard = plan.training, folder, heard
+        self.start = plan.start
         self.tokenizer, self.encoded, self.device = tokenizer, encoded, device
         self.transformer = plan.transformer(tokenizer.get_vocab_size())
         self.history: list[dict[str, float]] = []
@@ -152,14 +163,16 @@ class _Run:
         """From the state in the folder, if there is one, else from the very beginning."""
         decay = self.training.weight_decay
         if not (self.folder / STATE).is_dir():
-            params = init(self.transformer, torch.Generator().manual_seed(self.training.seed))
-            return Muon({n: p.to(self.device) for n, p in params.items()}, decay)
+            fresh = init(self.transformer, torch.Generator().manual_seed(self.training.seed))
+            known = checkpoint.load(self.start).tensors if self.start else {}
+            fit = {n: t for n, t in known.items() if n in fresh and t.shape == fresh[n].shape}
+            params = {n: p.to(self.device) for n, p in (fresh | fit).items()}
+            return Muon(params, decay, late=fit)
         found = checkpoint.load(self.folder / STATE)
         self.history = list(found.config["history"])
         tensors = {n: t.to(self.device) for n, t in found.tensors.items()}
-        return Muon(
-            scoped(tensors, "params"), decay, scoped(tensors, "state"), found.config["step"]
-        )
+        own = scoped(tensors, "params"), decay, scoped(tensors, "state")
+        return Muon(*own, found.config["step"], found.config["late"])
 
     def go(self, every: int, stop: Callable[[], bool]) -> Standing:
         """Step to the end."""
@@ -204,7 +217,9 @@ class _Run:
         self.history.append({"step": step, "loss": loss, "pieces_per_second": round(speed)})
         params, state = prefixed("params", self.optimizer.params), self.optimizer.state
         tensors = {**params, **prefixed("state", state)}
-        checkpoint.save(self.folder / STATE, tensors, {"step": step, "history": self.history})
+        late = sorted(self.optimizer.late)
+        about = {"step": step, "history": self.history, "late": late}
+        checkpoint.save(self.folder / STATE, tensors, about)
         self.told.read()
         self._tell(loss, speed, saved=True)
 
