@@ -1,6 +1,6 @@
 """Meta-training: all tasks at once against the usual loop over copied models.
 
-    python benchmarks/metatrain.py [--real CORPORA] [--growth]
+    python benchmarks/metatrain.py [--real CORPORA | --growth]
 
 The peer is what one writes first: for each task copy the model (`torch.nn.LSTM`, which is cuDNN on
 a GPU, and `pytorch-crf`), take the inner steps, and leave the query gradient with the original.
@@ -253,6 +253,9 @@ def main() -> None:
     parser.add_argument("--growth", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(2)
+    if args.real:
+        real(args.real, args.iterations)
+        return
     for tasks, shots in ((8, 5), (32, 5), (8, 50)):
         case(tasks, shots, 40)
     case(8, 5, 40, ragged=True)
@@ -260,8 +263,6 @@ def main() -> None:
         for tasks, shots, length in ((2, 5, 40), (64, 5, 40), (8, 20, 40), (8, 5, 20), (8, 5, 80)):
             case(tasks, shots, length, peer=False)
         case(8, 5, 40, peer=False, meta="exact")
-    if args.real:
-        real(args.real, args.iterations)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,21 @@ METHODS: dict[str, Table] = {
     },
 }
 """Experiments by name: a method of that name, unless they say another."""
+TYPES: Table = {
+    "method": "multitask",
+    "preset": "best",
+    "decoder": {"kind": "softmax", "per": "type"},
+    "data": {
+        "corpora": [
+            *("NCBI-disease", "BC5CDR-disease", "BC5CDR-chem", "BC4CHEMD", "JNLPBA", "BC2GM"),
+            *("LINNAEUS", "S800", "JNLPBA-5", "BioNLP09", "BioNLP11EPI", "BioNLP11ID"),
+            *("BioNLP13CG", "BioNLP13GE", "BioNLP13PC", "CRAFT", "Ex-PTM"),
+        ]
+    },
+    "train": {"iterations": 1_500, "tasks": 8, "shots": 16},
+    "devel": {"every": 0},
+}
+"""Every type of every biomedical corpus is a domain; benchmarks/recipe.py found the recipe."""
 TRANSFORMER = ("hgda", "hgda-nes", "multitask")
 
 GENERAL = ("CoNLL2003", "WNUT17", "wikigold")
@@ -42,9 +57,25 @@ HETEROGENEOUS = (
     "dann",
     "wpz",
 )
+ABLATIONS: dict[str, Table] = {
+    "without-letters": {"encoder": {"filters": 0}},
+    **{f"lambda-{weight}": {"inner": {"weight": weight}} for weight in (0.2, 0.4, 0.6, 0.8)},
+}
+"""MetaNER's Figure 8 beside the methods above; lambda is 1 elsewhere."""
 THREE = ["BC2GM", "BC5CDR-chem", "NCBI-disease"]
 PASSES = {"BC2GM": 19_650, "BC5CDR-chem": 7_150, "NCBI-disease": 17_000}
 """50, 50 and 100 passes in mini-batches of 32."""
+GRANULARITIES: dict[str, Table] = {
+    "": {},
+    "cls-": {"granularity": {"pooling": "cls"}},
+    "mean-": {"granularity": {"pooling": "mean"}},
+    "without-mtcls-": {"granularity": {"mtcls": 0.0}},
+    "without-bcls-": {"granularity": {"bcls": 0.0}},
+    "without-mcls-": {"granularity": {"mcls": 0.0}},
+    "alternating-": {"method": "multigranularity-alternating"},
+    "ner-alone-": {"method": "multitask"},
+}
+"""Multi-granularity, Tables 2 to 4."""
 
 
 def tables() -> dict[str, Table]:
@@ -57,12 +88,18 @@ def tables() -> dict[str, Table]:
             if name in TRANSFORMER:
                 table = merged(merged(table, {"preset": "best"}), PRETRAINED)
                 made[f"{name}-transformer-{target.lower()}"] = table
+    for target in TARGETS:
+        own = merged(merged(TYPES, {"target": target}), PRETRAINED)
+        made[f"types-{target.lower()}"] = own
+    longer = {"train": {"iterations": 10_000}}
+    made["bundled"] = merged(merged(TYPES, longer), PRETRAINED)
     for name in HETEROGENEOUS:
         data = {"data": {"corpora": list(GENERAL)}, "preset": "metaner"}
         made[f"{name}-heterogeneous"] = merged(merged({"method": name}, METHODS[name]), data)
+    for name, values in ABLATIONS.items():
+        made[f"metaner-{name}-heterogeneous"] = merged(made["metaner-heterogeneous"], values)
     for name, values in _khan().items():
-        table = merged({"method": "multitask", "preset": "mtbioner"}, values)
-        made[f"mtbioner-{name}"] = merged(table, PRETRAINED)
+        made[f"mtbioner-{name}"] = merged({"method": "multitask", "preset": "mtbioner"}, values)
     for corpus, iterations in PASSES.items():
         table = {
             "method": "multigranularity",
@@ -70,28 +107,41 @@ def tables() -> dict[str, Table]:
             "data": {"corpora": [corpus]},
             "train": {"iterations": iterations},
         }
-        name = corpus.lower()
-        made[f"multigranularity-{name}"] = merged(table, PRETRAINED)
-        apart = merged(table, {"method": "multigranularity-alternating"})
-        made[f"multigranularity-alternating-{name}"] = merged(apart, PRETRAINED)
+        for name, values in GRANULARITIES.items():
+            own = merged(merged(table, values), PRETRAINED)
+            made[f"multigranularity-{name}{corpus.lower()}"] = own
     return made
 
 
 def _khan() -> dict[str, Table]:
-    """MT-BioNER: three and four corpora, both algorithms, and an encoder that does not learn."""
+    """MT-BioNER: three and four corpora, both algorithms, several encoders, one that is frozen."""
     three = {"data": {"corpora": THREE}, "train": {"iterations": 7_656}}
     four = {"data": {"corpora": [*THREE, "JNLPBA-5"]}}
     return {
-        "three": three,
-        "four": four,
-        "four-in-turn": merged(four, {"method": "multitask-in-turn"}),
-        "four-frozen": merged(four, {"encoder": {"frozen": True}}),
+        "three": merged(three, PRETRAINED),
+        "four": merged(four, PRETRAINED),
+        "four-in-turn": merged(merged(four, {"method": "multitask-in-turn"}), PRETRAINED),
+        "four-frozen": merged(merged(four, {"encoder": {"frozen": True}}), PRETRAINED),
+        "four-bert": merged(four, {"encoder": {"folder": "bert-base-cased"}}),
+        # The paper's rate is for BERT.
+        "four-bilstm": merged(four, {"encoder": {"kind": "bilstm"}, "train": {"rate": 1e-3}}),
     }
 
 
 def text(name: str, table: Table) -> str:
     """A file: its command, then what it sets."""
-    order = ("method", "preset", "target", "data", "encoder", "decoder", "inner", "train")
+    order = (
+        "method",
+        "preset",
+        "target",
+        "data",
+        "encoder",
+        "decoder",
+        "inner",
+        "train",
+        "devel",
+        "granularity",
+    )
     whole = merged({"preset": "paper"}, table)
     return f"# hardner train experiments/{name}.toml\n" + toml(
         {key: whole[key] for key in order if key in whole}

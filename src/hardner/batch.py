@@ -139,11 +139,13 @@ class Store:
     def widths(self, rows: Ints) -> dict[str, int]:
         """How wide each stream of a batch of these rows must be; ``words`` counts the words.
 
-        On a GPU, where every shape is captured anew, widths are rounded up to few values.
+        On a GPU, where every shape is captured anew, all are the widest's, rounded up.
         """
         wide = {n: int(s.widths[rows].max(initial=1)) for n, s in self.streams.items()}
         wide["words"] = int(self.tags.widths[rows].max(initial=1))
-        return wide if self.device.type == "cpu" else {n: bucket(w) for n, w in wide.items()}
+        if self.device.type == "cpu":
+            return wide
+        return dict.fromkeys(wide, bucket(max(wide.values())))
 
     def batch(self, rows: Tensor, widths: Mapping[str, int]) -> Batch:
         """The sentences at rows [M, B] (-1 for none); a task's domain is its first sentence's."""

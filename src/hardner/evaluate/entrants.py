@@ -14,7 +14,7 @@ from hardner.evaluate.contender import Contender, Model, for_corpus, with_words
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.plans import Size
 from hardner.evaluate.score import Breakdown
-from hardner.learn.fit import fit
+from hardner.learn.fit import fit, newcomer
 from hardner.learn.graph import arithmetic
 from hardner.model.layers import Params, part_of
 from hardner.seeds import seed_of
@@ -76,11 +76,13 @@ class Fitted:
         _refuse_seen(contender, model, corpus)
         model = with_words(contender, model, (*pool, *corpus.test))
         labels = tuple(sorted({span.label for sentence in pool for span in sentence.spans}))
-        scheme = model.tagger.tag_sets[0].scheme
-        self._tagger = model.tagger.with_domains([TagSet(corpus.domain, labels, scheme)])
-        shared = {n: p for n, p in model.params.items() if part_of(n) in ("encoder", "frozen")}
-        self._params: Params = shared
-        self._exam = Exam(self._tagger, corpus.test, device=contender.device)
+        self._tag_set = TagSet(corpus.domain, labels, model.tagger.tag_sets[0].scheme)
+        self._model = model
+        tagger, params = newcomer(*model, self._tag_set, contender.adaptation, [0])
+        self._exam = Exam(tagger, corpus.test, device=contender.device)
+        if layers := contender.adaptation.layers:
+            with arithmetic(contender.adaptation.precision, torch.device(contender.device)):
+                self._exam = self._exam.lifted(params, layers)
 
     def scores(self, size: Size, drawn: Drawn) -> Iterator[Scored]:
         """Score the samples in groups as large as the memory allows."""
@@ -106,25 +108,28 @@ class Fitted:
         rows = [drawn[sample][self._corpus.name] for sample in drawn]
         longest = max(len(self._pool[row]) for found in rows for row in found)
         words = min(rule.batch, len(rows[0])) * longest
-        each = sum(p.nbytes for n, p in self._params.items() if part_of(n) in rule.parts)
+        params = self._model.params
+        each = rule.soup * sum(p.nbytes for n, p in params.items() if part_of(n) in rule.parts)
         free, _ = torch.cuda.mem_get_info()
-        return equal_groups(len(rows), min(ROOM // words, free // 2 // (COPIES * each + 1)))
+        room = ROOM // (words * rule.soup)
+        return equal_groups(len(rows), min(room, free // 2 // (COPIES * each + 1)))
 
     def _fitted(self, size: Size, samples: Sequence[int], drawn: Sequence[Sequence[int]]) -> Params:
         """The parameters of each sample, all from the same encoder and each with its decoder."""
         device, seed = self._contender.device, self._contender.seed
         place = [(self._corpus.name, repr(size), sample, seed) for sample in samples]
-        fresh = [
-            self._tagger.init_decoder(torch.Generator().manual_seed(seed_of("decoder", *at)))
-            for at in place
-        ]
-        decoder = {n: torch.cat([p[n] for p in fresh]).to(device) for n in fresh[0]}
+        tagger, params = newcomer(
+            *self._model,
+            self._tag_set,
+            self._contender.adaptation,
+            [seed_of("decoder", *at) for at in place],
+        )
         used, index = np.unique(np.array(drawn, np.int64), return_inverse=True)
         rows: Ints = index.reshape(len(samples), -1)
-        store = self._tagger.store([self._pool[row] for row in used], device=device)
+        store = tagger.store([self._pool[row] for row in used], device=device)
         return fit(
-            self._tagger,
-            self._params | decoder,
+            tagger,
+            params,
             store,
             rows,
             self._contender.adaptation,

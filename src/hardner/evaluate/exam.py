@@ -1,6 +1,7 @@
 """Test sentences as an exam that any number of fitted models sit together."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 from hardner.batch import Ints, Ragged, TagSet
 from hardner.evaluate.counts import COUNTED, count, marks_of, read_marks
 from hardner.evaluate.score import Breakdown
+from hardner.learn.lift import lift, lifted
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.schemes import spans_to_tags, tags_to_spans
@@ -44,6 +46,13 @@ class Exam:
         ]
         self._right = Ragged.of(tags, self.store.device)
         self._marks = tuple(marks_of(t, self.labels, self.store.device) for t in (self._own, right))
+
+    def lifted(self, params: Params, layers: int) -> "Exam":
+        """The same exam for models that differ from these parameters in so many top layers."""
+        raised = copy(self)
+        raised.tagger = lift(self.tagger, params, layers)
+        raised.store = lifted(raised.tagger, params, self.store)
+        return raised
 
     def __call__(self, params: Params) -> list[dict[str, Breakdown]]:
         """Each model's parted score of each label."""

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, field
 from math import ceil
+from typing import Literal
 
 from hardner.errors import HardnerError
 from hardner.learn.graph import Precision
 from hardner.learn.inner import Inner
 from hardner.learn.methods import scaled
 from hardner.learn.optim import Optimizer
+from hardner.model.decoders import Kind
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,16 @@ class Adaptation:
     """Of the arithmetic on a GPU."""
     scales: dict[str, float] = field(default_factory=dict)
     """By the start of a parameter's name, what its rate is multiplied with."""
+    layers: int = 0
+    """How many of a transformer's layers, from the top, are fitted; 0 for all and its table."""
+    start: Literal["random", "zero", "mean"] = "random"
+    """Of a new decoder; the mean is that of the model's decoders for a single label."""
+    decoder: Kind | None = None
+    """Its kind; by default the model's own."""
+    soup: int = 1
+    """How often a sample is fitted, in another order each time; the outcomes are averaged."""
+    caution: float = 0.0
+    """Added in the end to the score of being outside a mention."""
 
     def inner(self, sentences: int) -> Inner:
         """The rule for so many sentences."""

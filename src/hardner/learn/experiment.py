@@ -87,8 +87,8 @@ class Decoder:
 
     kind: Kind = "crf"
     scheme: Literal["IOB2", "IOBES"] = "IOB2"
-    per: Literal["domain", "corpus", "all"] = "domain"
-    """What has a decoder of its own, and is a domain to the method."""
+    per: Literal["domain", "corpus", "type", "all"] = "domain"
+    """What has a decoder of its own, and is a domain to the method; a type is one of a corpus."""
 
     def __post_init__(self) -> None:
         check(self, "decoder")

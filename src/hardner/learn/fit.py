@@ -1,20 +1,41 @@
 """Fit one model to many samples at once, a captured step at a time."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hardner.batch import Ints, Store
+from hardner.batch import Ints, Store, TagSet
 from hardner.learn.adapt import adapt, losses_on
 from hardner.learn.adaptation import Adaptation
 from hardner.learn.graph import Replay, arithmetic
 from hardner.learn.inner import spread, stride
+from hardner.learn.lift import lift, lifted, lowered, mean_decoder
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
+
+
+def newcomer(
+    tagger: Tagger, params: Params, tag_set: TagSet, adaptation: Adaptation, seeds: Sequence[int]
+) -> tuple[Tagger, Params]:
+    """The tagger with a decoder for a target alone, and its parameters: a new decoder a sample."""
+    target = tagger.with_domains([tag_set])
+    if adaptation.decoder:
+        target = replace(target, decoder=adaptation.decoder)
+    device = next(iter(params.values())).device
+    fresh = [target.init_decoder(torch.Generator().manual_seed(seed)) for seed in seeds]
+    decoder = {n: torch.cat([p[n] for p in fresh]).to(device) for n in fresh[0]}  # [M, 1, ...]
+    if adaptation.start == "zero":
+        decoder = {n: torch.zeros_like(p) for n, p in decoder.items()}
+    elif adaptation.start == "mean" and len(tag_set.labels) == 1:
+        mean = mean_decoder(tagger, params)
+        decoder |= {n: p.expand_as(decoder[n]).clone() for n, p in mean.items() if n in decoder}
+    shared = {n: p for n, p in params.items() if part_of(n) in ("encoder", "frozen")}
+    return target, shared | decoder
 
 
 def fit(
@@ -31,14 +52,42 @@ def fit(
         tagger: The network, with a decoder for the target.
         params: Where to start, shared or with a copy for each sample; left as they are.
         store: The sentences.
-        rows: Of each sample, [M, K].
+        rows: Of each sample, [M, K]; -1 for none.
         adaptation: The rule.
         seeds: Of each sample; they decide the order of its sentences.
     """
-    inner = adaptation.inner(rows.shape[1])
     if adaptation.prototypes:
         batch = store.batch(torch.from_numpy(rows).to(store.device), store.widths(rows.ravel()))
-        return adapt(tagger, params, [batch], inner).new
+        return adapt(tagger, params, [batch], adaptation.inner(rows.shape[1])).new
+    given = params
+    if adaptation.layers:
+        tagger = lift(tagger, params, adaptation.layers)
+        store = lifted(tagger, params, store)
+        params = {n: p for n, p in params.items() if n not in lowered(tagger)}
+    ways = adaptation.soup
+    many = np.repeat(rows, ways, axis=0)  # [M * ways, K]
+    orders = [seed_of(way, seed) if way else seed for seed in seeds for way in range(ways)]
+    each = {n: p.repeat_interleave(ways, 0) if p.shape[0] > 1 else p for n, p in params.items()}
+    found = {
+        name: value.unflatten(0, (-1, ways)).mean(1) if value.shape[0] == len(many) else value
+        for name, value in _fit(tagger, each, store, many, adaptation, orders).items()
+    }
+    if adaptation.caution:
+        bias = found["decoder.bias"].clone()
+        bias[..., 0] += adaptation.caution
+        found["decoder.bias"] = bias
+    return given | found
+
+
+def _fit(
+    tagger: Tagger,
+    params: Params,
+    store: Store,
+    rows: Ints,
+    adaptation: Adaptation,
+    seeds: Sequence[int],
+) -> Params:
+    inner = adaptation.inner(rows.shape[1])
     order = batches(rows, inner.steps, adaptation.batch, seeds)
     start = spread(params, inner.parts, len(rows))
     moving = [name for name in start if part_of(name) in inner.parts]

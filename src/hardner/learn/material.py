@@ -1,7 +1,8 @@
 """What an experiment learns from: the sentences of its source domains, never the target's."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -25,6 +26,8 @@ BENCHMARK = (
     "S800",
 )
 """The eight corpora of HGDA's Table 2."""
+RARE = 100
+"""Mentions below which a type of a corpus is too rare to have a decoder of its own."""
 
 
 @dataclass(frozen=True)
@@ -87,22 +90,51 @@ class Material:
 
 
 def gather(experiment: Experiment) -> Material:
-    """Read the source corpora of an experiment; those of the target are not even opened."""
-    per = experiment.decoder.per
+    """Read the source corpora of an experiment; nothing of the target's domain is kept."""
     train: dict[str, list[Sentence]] = {}
     devel: dict[str, list[Sentence]] = {}
     for corpus in _corpora(experiment):
-        name = {"domain": corpus.domain, "corpus": corpus.name, "all": "all"}[per]
-        train.setdefault(name, []).extend(corpus.train)
-        devel.setdefault(name, []).extend(corpus.devel)
+        for name, part in _named(corpus, experiment.decoder.per):
+            train.setdefault(name, []).extend(part.train)
+            devel.setdefault(name, []).extend(part.devel)
     for name in [name for name, sentences in train.items() if not sentences]:
         raise HardnerError(f"{name} has no sentence to learn from in {experiment.data.root}")
     scored = Sources.of(devel) if any(devel.values()) else None
     return Material(Sources.of(train), scored)
 
 
+def _named(corpus: Corpus, per: str) -> Iterator[tuple[str, Corpus]]:
+    """The parts of a corpus that have a decoder each, by the decoder's name."""
+    if per == "type":
+        counts = Counter(span.label for s in corpus.train for span in s.spans)
+        for label in sorted(label for label, count in counts.items() if count >= RARE):
+            yield f"{corpus.name}/{label}", with_labels(corpus, {label})
+    else:
+        yield {"domain": corpus.domain, "corpus": corpus.name, "all": "all"}[per], corpus
+
+
+def with_labels(corpus: Corpus, labels: Collection[str]) -> Corpus:
+    """The corpus with the mentions of some labels alone."""
+
+    def kept(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
+        return tuple(
+            replace(s, spans=tuple(span for span in s.spans if span.label in labels))
+            if any(span.label not in labels for span in s.spans)
+            else s
+            for s in sentences
+        )
+
+    return replace(
+        corpus, train=kept(corpus.train), devel=kept(corpus.devel), test=kept(corpus.test)
+    )
+
+
 def _corpora(experiment: Experiment) -> Iterator[Corpus]:
-    """In the order of their names, whatever the order on the disk, in the catalogue or the file."""
+    """In the order of their names, whatever the order on the disk, in the catalogue or the file.
+
+    A corpus of the target's domain is not even opened; one of several domains comes without the
+    mentions of the target's.
+    """
     data = experiment.data
     folders = data.layout == "folders"
     names = sorted(set(data.corpora or (_folders(data.root) if folders else BENCHMARK)))
@@ -110,11 +142,21 @@ def _corpora(experiment: Experiment) -> Iterator[Corpus]:
     if not kept:
         raise HardnerError(f"no source corpus is left: {', '.join(names)} are of the target")
     for name in kept:
-        yield _folder(data.root, name) if folders else corpora.load(name, data.root)
+        if folders:
+            yield _folder(data.root, name)
+        else:
+            row, corpus = corpora.entry(name), corpora.load(name, data.root)
+            labels = {span.label for s in (*corpus.train, *corpus.devel) for span in s.spans}
+            foreign = {n for n in labels if _other(row.domain_of(n), experiment.target)}
+            yield corpus if foreign == labels else with_labels(corpus, foreign)
+
+
+def _other(domain: str, target: str) -> bool:
+    return domain.casefold() != target.casefold()
 
 
 def _targeted(name: str, experiment: Experiment) -> bool:
-    """Whether a corpus is of the target domain; one that holds any label of it is."""
+    """Whether a corpus is of the target domain: its own is, or that of all its labels."""
     target = experiment.target.casefold()
     if experiment.data.layout == "folders":
         return name.casefold() == target
@@ -123,8 +165,7 @@ def _targeted(name: str, experiment: Experiment) -> bool:
     if target and target not in known:
         names = ", ".join(sorted(known.values()))
         raise HardnerError(f"target: no domain is {experiment.target!r}; there are {names}")
-    row = corpora.entry(name)
-    return target in {d.casefold() for d in (row.domain, *row.domains.values())}
+    return corpora.entry(name).domain.casefold() == target
 
 
 def _folders(root: str) -> list[str]:

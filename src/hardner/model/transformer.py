@@ -61,14 +61,29 @@ class Transformer:
 
     def __call__(self, params: Params, pieces: Tensor, mode: Mode, full: bool = False) -> Tensor:
         """pieces [M, W, P], 0 for padding (none where ``full``) -> [M, W, P, D]."""
+        x = self.begin(params, pieces, mode)
+        x = self.layers_on(params, x, None if full else pieces > 0, range(self.layers), mode)
+        return self.finish(params, x)
+
+    def begin(self, params: Params, pieces: Tensor, mode: Mode) -> Tensor:
+        """What the first layer reads: pieces [M, W, P] -> [M, W, P, D]."""
+        return dropout(embed(pieces, params["pieces"]), mode)
+
+    def layers_on(
+        self, params: Params, x: Tensor, filled: Tensor | None, layers: range, mode: Mode
+    ) -> Tensor:
+        """Some layers, one after the other: x [M, W, P, D], ``filled`` bool [M, W, P]."""
         there = None
-        if not full:
-            there = (pieces > 0).flatten(0, 1)[:, None, None]  # [M*W, 1, 1, P]
+        if filled is not None:
+            there = filled.flatten(0, 1)[:, None, None].clone()  # [M*W, 1, 1, P]
             there[..., 0] = True  # an empty row attends to something, so that it stays finite
-        x = dropout(embed(pieces, params["pieces"]), mode)
-        turn = rotation(pieces.shape[-1], self.size // self.heads, x)
-        for i in range(self.layers):
+        turn = rotation(x.shape[2], self.size // self.heads, x)
+        for i in layers:
             x = self._layer(scoped(params, f"layer{i}"), x, there, turn, mode)
+        return x
+
+    def finish(self, params: Params, x: Tensor) -> Tensor:
+        """The last norm."""
         return layer_norm(x, params["norm.weight"], params["norm.bias"])
 
     def _layer(

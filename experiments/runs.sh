@@ -1,0 +1,83 @@
+#!/bin/sh
+# The runs behind the tables and figures, each by its part; what is in results/ is not run again:
+#   sh experiments/runs.sh full|heterogeneous|ratios|ablations|mtbioner|granularity|relations [OPTION...]
+# Options go to every `hardner evaluate` (or, for relations, `hardner curves`), e.g. --root FOLDER.
+set -e
+part=${1:?name a part: full, heterogeneous, ratios, ablations, mtbioner, granularity or relations}
+shift
+
+# row EXPERIMENT PROTOCOL NAME [OPTION...]: a row of a table.
+row() {
+    file=experiments/$1.toml protocol=$2 name=$3
+    shift 3
+    hardner evaluate "$file" --protocol "$protocol" --name "$name" "$@"
+}
+
+case $part in
+full) # MetaBioNER, Table 5
+    row multitask-disease full MultiTask "$@"
+    row metaner-disease full MetaNER "$@"
+    ;;
+heterogeneous | ratios) # MetaNER, Table 3; Figures 6 and 7
+    row metaner-heterogeneous "$part" MetaNER "$@"
+    row multitask-heterogeneous "$part" In-Domain "$@"
+    row multitask-heterogeneous "$part" AGG "$@"
+    row finetuning-heterogeneous "$part" FineTuning "$@"
+    row multitask-heterogeneous "$part" MultiTask "$@"
+    row dann-heterogeneous "$part" DANN "$@"
+    row wpz-heterogeneous "$part" WPZ "$@"
+    ;;
+ablations) # MetaNER, Figure 8
+    set -- --corpora BioNLP13PC "$@"
+    row metaner-heterogeneous heterogeneous MetaNER "$@"
+    row metaner-without-critic-heterogeneous heterogeneous "MetaNER w/o critic" "$@"
+    row dann-heterogeneous heterogeneous DANN "$@" # without meta-learning
+    row metaner-new-only-heterogeneous heterogeneous "MetaNER, theta new only" "$@"
+    row metaner-maml-heterogeneous heterogeneous "MetaNER by MAML" "$@"
+    row metaner-without-letters-heterogeneous heterogeneous "MetaNER w/o letters" "$@"
+    for weight in 0.2 0.4 0.6 0.8; do
+        row "metaner-lambda-$weight-heterogeneous" heterogeneous "MetaNER, lambda $weight" "$@"
+    done
+    ;;
+mtbioner) # MT-BioNER, Tables 2 and 3
+    row mtbioner-three multitask-3 MT-BioNER "$@"
+    row mtbioner-four multitask-4 MT-BioNER "$@"
+    row mtbioner-four-in-turn multitask-4 "MT-BioNER, algorithm II" "$@"
+    row mtbioner-four-frozen multitask-4 "MT-BioNER, frozen" "$@"
+    row mtbioner-four-bilstm multitask-4 "MT-BioNER (BiLSTM)" "$@"
+    if [ -d bert-base-cased ]; then
+        row mtbioner-four-bert multitask-4 "MT-BioNER (BERT)" "$@"
+    fi
+    ;;
+granularity) # Multi-granularity, Tables 2 to 4
+    for corpus in NCBI-disease BC5CDR-chem BC2GM; do
+        own=$(echo "$corpus" | tr '[:upper:]' '[:lower:]')
+        max="Multi-granularity max"
+        row "multigranularity-$own" shares "$max" --corpora "$corpus" "$@"
+        row "multigranularity-ner-alone-$own" shares NER --corpora "$corpus" "$@"
+        set -- --corpora "$corpus" --shots 1.0 "$@"
+        row "multigranularity-cls-$own" shares "Multi-granularity CLS" "$@"
+        row "multigranularity-mean-$own" shares "Multi-granularity mean" "$@"
+        row "multigranularity-without-bcls-$own" shares "$max w/o bCLS" "$@"
+        row "multigranularity-without-mcls-$own" shares "$max w/o mCLS" "$@"
+        row "multigranularity-without-mtcls-$own" shares "$max w/o mtCLS" "$@"
+        row "multigranularity-alternating-$own" shares "$max w/o joint" "$@"
+        shift 4
+    done
+    ;;
+relations) # MT-BioNER, Figure 3; multi-granularity, Figures 4 to 6
+    hardner curves experiments/multigranularity-ncbi-disease.toml \
+        experiments/multigranularity-bc5cdr-chem.toml experiments/multigranularity-bc2gm.toml \
+        --pairs --out results/multigranularity "$@"
+    hardner curves experiments/mtbioner-four.toml experiments/mtbioner-four-in-turn.toml \
+        --corpora BC2GM,BC5CDR,NCBI-disease,JNLPBA --out results/mtbioner "$@"
+    hardner plot curves results/mtbioner/curves.jsonl --out results/mtbioner/curves
+    hardner plot curves results/multigranularity/curves.jsonl --out results/multigranularity/curves
+    hardner plot pairs results/multigranularity/curves.jsonl --out results/multigranularity/pairs
+    hardner plot tasks results/multigranularity/task_space.jsonl --out results/multigranularity/tasks
+    ;;
+*)
+    echo "no part $part" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,123 @@
+"""Fit only the upper layers of a transformer: what the lower ones say is worked out once.
+
+A lifted tagger reads, instead of pieces, the vectors that the lower layers made of them, from a
+table that lies with the sentences. Its parameters keep their names, so that those fitted to it
+are parameters of the whole tagger as well.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from hardner.batch import Batch, Features, Ragged, Store
+from hardner.errors import HardnerError
+from hardner.model.encoders import Encoded, PieceEncoder, in_windows, take_words
+from hardner.model.layers import SCORING, Mode, Params, scoped
+from hardner.model.tagger import Tagger
+from hardner.types import Sentence
+
+ROOM = 1 << 15
+"""Pieces that go through the lower layers at once, padding counted."""
+
+
+@dataclass(frozen=True)
+class Upper:
+    """The layers of an encoder from one on."""
+
+    whole: PieceEncoder
+    first: int
+
+    @property
+    def size(self) -> int:
+        """The transformer's."""
+        return self.whole.size
+
+    def init(self, rng: torch.Generator) -> Params:
+        """The whole encoder's."""
+        return self.whole.init(rng)
+
+    def features(self, sentences: Sequence[Sentence]) -> Features:
+        """Sentences are encoded by the whole encoder, then lifted."""
+        raise NotImplementedError
+
+    def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
+        """Each word's vector is that of its first piece, as for the whole encoder."""
+        windows = in_windows(batch.inputs["places"], self.whole.pieces.limit)  # [M, W, P]
+        x = functional.embedding(windows, batch.inputs["table.lower"])  # [M, W, P, D]
+        own, transformer = scoped(params, "encoder"), self.whole.transformer
+        x = transformer.layers_on(own, x, windows > 0, range(self.first, transformer.layers), mode)
+        return take_words(transformer.finish(own, x), batch, mode)
+
+
+def lift(tagger: Tagger, params: Params, layers: int) -> Tagger:
+    """The tagger whose lowest layers lie in its sentences' table; ``layers`` are left to it."""
+    encoder = tagger.encoder
+    if not isinstance(encoder, PieceEncoder):
+        raise HardnerError("only a transformer of the project's own can be fitted from above")
+    made = replace(tagger, encoder=Upper(encoder, encoder.transformer.layers - layers))
+    if any(params[name].shape[0] > 1 for name in lowered(made)):
+        raise HardnerError("lower layers that differ between samples cannot be shared by them")
+    return made
+
+
+def lowered(tagger: Tagger) -> list[str]:
+    """The names of the parameters that a lifted tagger does not read."""
+    upper = tagger.encoder
+    assert isinstance(upper, Upper)
+    with torch.device("meta"):
+        names = upper.whole.init(torch.Generator("cpu"))
+    starts = ("encoder.pieces", *(f"encoder.layer{i}." for i in range(upper.first)))
+    return [name for name in names if name.startswith(starts)]
+
+
+@torch.no_grad()
+def lifted(tagger: Tagger, params: Params, store: Store) -> Store:
+    """The sentences of a store with what the lower layers of a lifted tagger say of each piece."""
+    upper = tagger.encoder
+    assert isinstance(upper, Upper)
+    pieces, limit = store.streams["pieces"], upper.whole.pieces.limit
+    transformer, own = upper.whole.transformer, scoped(params, "encoder")
+    flat = len(pieces.values)
+    table = torch.zeros(1 + flat, upper.size, device=store.device, dtype=own["pieces"].dtype)
+    order = np.argsort(pieces.widths[:-1], kind="stable")[::-1].copy()
+    start = 0
+    while start < len(order):
+        wide = int(pieces.widths[order[start]])
+        width = wide if wide <= limit else -(-wide // limit) * limit
+        rows = order[start : start + max(1, ROOM // max(width, 1))]
+        start += len(rows)
+        at = torch.from_numpy(rows).to(store.device)
+        windows = in_windows(pieces.gather(at, width).unsqueeze(0), limit)  # [1, W, P]
+        x = transformer.begin(own, windows, SCORING)
+        x = transformer.layers_on(own, x, windows > 0, range(upper.first), SCORING)
+        x = x.reshape(len(rows), width, -1)  # [B, P, D]
+        position = torch.arange(width, device=store.device)
+        there = position < pieces.lengths[at].unsqueeze(1)  # [B, P]
+        place = (1 + pieces.starts[at].unsqueeze(1) + position)[there]
+        table[place] = x[there].to(table.dtype)
+    places = torch.where(pieces.values > 0, torch.arange(1, flat + 1, device=store.device), 0)
+    raised = copy(store)
+    raised.streams = {
+        "places": Ragged(places, pieces.starts, pieces.lengths, pieces.widths),
+        "heads": store.streams["heads"],
+    }
+    raised.tables = {"table.lower": table}
+    return raised
+
+
+def mean_decoder(tagger: Tagger, params: Params) -> dict[str, Tensor]:
+    """The mean of all decoders for a single label: what mentions have in common, [1, 1, ...]."""
+    single = [i for i, t in enumerate(tagger.tag_sets) if len(t.labels) == 1]
+    if not single:
+        raise HardnerError("no decoder of the model is for one label alone")
+    tags = len(tagger.tag_sets[single[0]].tags)
+    found = {n: p[:, single].mean(1, keepdim=True) for n, p in scoped(params, "decoder").items()}
+    return {
+        f"decoder.{n}": p[:, :, :tags, :tags] if n == "transitions" else p[:, :, :tags]
+        for n, p in found.items()
+    }

@@ -1,0 +1,98 @@
+"""Fitting upper layers from what the lower ones said once: the same as fitting them in place."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from learn.test_fit import ROWS, RULE, SEEDS, target
+
+from hardner.batch import TagSet
+from hardner.errors import HardnerError
+from hardner.evaluate.exam import Exam
+from hardner.learn.fit import fit, newcomer
+from hardner.learn.lift import lift, lifted, mean_decoder
+from hardner.learn.optim import Optimizer
+from hardner.model.layers import SCORING
+from hardner.types import Sentence
+
+
+def test_a_lifted_encoder_says_what_the_whole_one_says():
+    tagger, params, _ = target("transformer")
+    long = Sentence(tuple(["gene", "of", "IL-2"] * 150))
+    sentences = [*tiny.sentences("Gene")[:5], long, *tiny.sentences("Gene")[5:9]]
+    store = tagger.store(sentences)
+    params = {n: p[:1] for n, p in params.items()}
+    upper = lift(tagger, params, 1)
+    raised = lifted(upper, params, store)
+    for rows in ([[0, 1, 2]], [[5, 3, -1]], [[9, 8, 7, 6]]):
+        at = torch.tensor(rows)
+        whole = store.batch(at, store.widths(np.array(rows).ravel()))
+        part = raised.batch(at, raised.widths(np.array(rows).ravel()))
+        expected = tagger.encoder(params, whole, SCORING).words
+        found = upper.encoder(params, part, SCORING).words
+        there = torch.arange(expected.shape[2]) < whole.lengths.unsqueeze(-1)
+        assert torch.allclose(found[there], expected[there], atol=1e-10)
+
+
+@pytest.mark.parametrize("optimizer", [Optimizer("sgd"), Optimizer("adamw")], ids=["sgd", "adamw"])
+def test_fitting_from_above_is_fitting_with_the_rest_held(optimizer):
+    tagger, params, store = target("transformer")
+    rule = replace(RULE, optimizer=optimizer, clip=0.0)
+    held = {"encoder.pieces": 0.0, "encoder.layer0": 0.0}
+    expected = fit(tagger, params, store, ROWS, replace(rule, scales=rule.scales | held), SEEDS)
+    found = fit(tagger, params, store, ROWS, replace(rule, layers=1), SEEDS)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert torch.allclose(found[name].expand_as(value), value, atol=1e-9), name
+    assert found["encoder.layer0.up.weight"].shape[0] == 1
+    assert not torch.equal(
+        found["encoder.layer1.up.weight"][0], params["encoder.layer1.up.weight"][0]
+    )
+    exam = Exam(tagger, tiny.sentences("Gene", "test"))
+    assert exam.lifted(params, 1)(found) == exam(found)
+
+
+def test_a_soup_is_the_mean_of_fits_in_other_orders():
+    tagger, params, store = target("transformer")
+    rule = replace(RULE, batch=5)  # all sentences in each step: every order gives the same
+    once = fit(tagger, params, store, ROWS, rule, SEEDS)
+    thrice = fit(tagger, params, store, ROWS, replace(rule, soup=3), SEEDS)
+    for name, value in once.items():
+        assert torch.allclose(thrice[name], value, atol=1e-9), name
+    mixed = fit(tagger, params, store, ROWS, replace(RULE, soup=3), SEEDS)
+    plain = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    assert mixed["decoder.weight"].shape == plain["decoder.weight"].shape
+    assert not torch.allclose(mixed["decoder.weight"], plain["decoder.weight"])
+
+
+def test_caution_is_added_to_the_outside():
+    tagger, params, store = target("bilstm")
+    plain = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    wary = fit(tagger, params, store, ROWS, replace(RULE, caution=0.7), SEEDS)
+    gap = wary["decoder.bias"] - plain["decoder.bias"]
+    assert torch.allclose(gap[..., 0], torch.full_like(gap[..., 0], 0.7))
+    assert torch.equal(gap[..., 1:], torch.zeros_like(gap[..., 1:]))
+
+
+@pytest.mark.parametrize("start", ["random", "zero", "mean"])
+def test_a_new_decoder_starts_as_told(start):
+    whole = tiny.tagger("transformer", "crf")
+    params = tiny.params(whole)
+    rule = replace(RULE, start=start)
+    made, begun = newcomer(whole, params, TagSet("Device", ("Device",)), rule, [3, 4])
+    assert made.domains == ("Device",)
+    weight = begun["decoder.weight"]
+    assert weight.shape == (2, 1, 3, whole.encoder.size)
+    if start == "mean":
+        assert torch.allclose(weight[1, 0].double(), params["decoder.weight"][0].mean(0)[:3])
+        assert mean_decoder(whole, params)["decoder.transitions"].shape == (1, 1, 3, 3)
+    else:
+        assert torch.equal(weight[0], weight[1]) == (start == "zero")
+
+
+def test_only_a_transformer_can_be_lifted():
+    tagger, params, store = target("bilstm")
+    with pytest.raises(HardnerError, match="from above"):
+        fit(tagger, params, store, ROWS, replace(RULE, layers=1), SEEDS)
