@@ -201,30 +201,26 @@ def case(
 
 def real(root: Path, iterations: int) -> None:
     from hardner.corpora import load
+    from hardner.episodes import Sources
+    from hardner.learn.draws import drawing
 
     names = ("BC5CDR-chem", "BC4CHEMD", "JNLPBA", "BC2GM", "LINNAEUS", "S800")
-    corpora = [load(n, root) for n in names]
-    sentences = [s for c in corpora for s in c.train]
-    domains = np.array([DOMAINS.index(c.domain) for c in corpora for _ in c.train])
+    sources = Sources.of_corpora([load(n, root) for n in names])
+    sentences = [s for own in sources.sentences.values() for s in own]
+    domains = [i for i, own in enumerate(sources.sentences.values()) for _ in own]
     encoder = WordEncoder(
         vocabulary_of(sentences), 200, characters=Characters(filters=50, recurrent=50)
     )
-    labels = {c.domain: {x.label for s in c.train for x in s.spans} for c in corpora}
-    heads = {"domain": SentenceHead("domain", encoder.size, len(DOMAINS), "mean")}
+    labels = {n: {x.label for s in own for x in s.spans} for n, own in sources.sentences.items()}
+    heads = {"domain": SentenceHead("domain", encoder.size, len(labels), "mean")}
     tagger = Tagger(
-        encoder, tuple(TagSet(d, tuple(sorted(labels[d]))) for d in DOMAINS), heads=heads
+        encoder, tuple(TagSet(d, tuple(sorted(own))) for d, own in labels.items()), heads=heads
     )
-    store = tagger.store(sentences, domains.tolist(), DEVICE)
+    store = tagger.store(sentences, domains, DEVICE)
     way = method("hgda", Settings(rate=4e-3))
     training = Training(iterations=iterations, rate=4e-3)
     params = {n: p.to(DEVICE) for n, p in tagger.init().items()}
-    own = [np.flatnonzero(domains == d) for d in range(len(DOMAINS))]
-
-    def draw(i: int) -> Rows:
-        rng = np.random.default_rng(i)
-        both = np.stack([rng.choice(own[d], 10, replace=False) for d in rng.integers(0, 3, 8)])
-        return Rows((both[:, :5],), both[:, 5:])
-
+    draw = drawing(way, sources, tasks=8, shots=5, seed=0)
     wait()
     start = time.perf_counter()
     first = last = 0.0

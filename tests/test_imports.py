@@ -17,7 +17,8 @@ LAYERS = (
     {"model"},
     {"learn"},
     {"pretrain", "evaluate", "predict"},
-    {"cli", "serve"},
+    {"export", "scale", "serve"},
+    {"cli"},
     {"__init__", "__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

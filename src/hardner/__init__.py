@@ -1,3 +1,26 @@
-"""Hardness-guided NER: a working biomedical tagger from 5 to 100 labelled sentences."""
+"""Hardness-guided NER: a working biomedical tagger from 5 to 100 labelled sentences.
+
+import hardner
+
+tagger = hardner.load()
+tagger("Aspirin may worsen asthma.")
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from hardner.types import Document, Entity
+
+if TYPE_CHECKING:
+    from hardner.predict.predictor import Predictor, load
 
 __version__ = "0.1.0"
+__all__ = ["Document", "Entity", "Predictor", "__version__", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs a network is imported when it is first asked for."""
+    if name not in ("Predictor", "load"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hardner.predict import predictor
+
+    return getattr(predictor, name)

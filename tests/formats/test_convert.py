@@ -14,7 +14,8 @@ from hardner.formats import FORMATS, Report, detect, read, write
 from hardner.types import Document, Entity
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-WRITTEN = [name for name, row in FORMATS.items() if row.write and name not in ("text", "docbin")]
+BOTH_WAYS = [name for name, row in FORMATS.items() if row.read and row.write]
+WRITTEN = [name for name in BOTH_WAYS if name not in ("text", "docbin")]
 
 
 def run(*arguments: object, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:

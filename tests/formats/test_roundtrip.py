@@ -146,7 +146,7 @@ def test_docbin(tmp_path: Path, given: list[Document]) -> None:
 LEFT_OUT = ("mention left out", "overlapping mention", "discontinuous mention", "mention merged")
 
 
-@pytest.mark.parametrize("format", [name for name, row in FORMATS.items() if row.write])
+@pytest.mark.parametrize("format", [n for n, row in FORMATS.items() if row.read and row.write])
 @settings(many, max_examples=300)
 @given(document=rich_documents().filter(lambda document: document.text.split()))
 def test_every_mention_is_kept_or_counted(tmp_path: Path, format: str, document: Document) -> None:

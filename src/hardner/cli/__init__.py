@@ -11,15 +11,22 @@ from typing import Annotated
 import typer
 
 from hardner import __version__
+from hardner.cli.adapt import adapt
 from hardner.cli.convert import convert
 from hardner.cli.corpora import corpora
+from hardner.cli.curves import curves
+from hardner.cli.distil import distil
 from hardner.cli.errors import errors
 from hardner.cli.evaluate import evaluate
+from hardner.cli.export import export
 from hardner.cli.hardness import hardness
 from hardner.cli.model import model
 from hardner.cli.plot import plot
 from hardner.cli.pretrain import pretrain
+from hardner.cli.serve import serve
+from hardner.cli.suggest import suggest
 from hardner.cli.table import table
+from hardner.cli.tag import tag
 from hardner.cli.train import SETTINGS, train
 from hardner.errors import HardnerError
 
@@ -51,14 +58,21 @@ def root(
     """Hardness-guided biomedical NER: a working tagger from 5 to 100 labelled sentences."""
 
 
+app.command()(adapt)
 app.command()(convert)
 app.command()(corpora)
 app.command(context_settings=SETTINGS)(train)
 app.command()(hardness)
 app.command()(evaluate)
+app.command()(curves)
 app.command()(table)
 app.command()(plot)
 app.command()(errors)
+app.command()(suggest)
+app.command()(serve)
+app.command()(tag)
+app.command()(export)
+app.command()(distil)
 app.add_typer(model, name="model")
 app.add_typer(pretrain, name="pretrain")
 

@@ -27,20 +27,21 @@ def _show_formats(wanted: bool) -> None:
     table = Table("format", "file endings", "also keeps", "what it is", box=None, pad_edge=False)
     for row in FORMATS.values():
         kept = ", ".join(thing for thing in HOLDABLE if thing in row.holds) or "-"
-        table.add_row(
-            row.name, " ".join(row.endings), kept if row.write else "read only", escape(row.about)
-        )
+        kept = "read only" if row.write is None else "written only" if row.read is None else kept
+        table.add_row(row.name, " ".join(row.endings), kept, escape(row.about))
     Console().print(table)
     raise typer.Exit
 
 
 def _format(name: str | None) -> str | None:
+    """Refuse a name that no format has."""
     if name is not None and name not in FORMATS:
         raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}.")
     return name
 
 
 def _scheme(name: str | None) -> str | None:
+    """Refuse a name that no tag scheme has."""
     if name is not None and name not in {**SCHEMES, **ALIASES}:
         raise typer.BadParameter(f"{name!r} is none of {', '.join((*SCHEMES, *ALIASES))}.")
     return name

@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hardner.cli.engine import ADDRESS, ENGINE, Engine
 from hardner.cli.terminal import bar, stderr, warned
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
     from hardner.evaluate.contender import Contender
     from hardner.evaluate.plans import Protocol, Size
-    from hardner.evaluate.protocol import Done
+    from hardner.evaluate.protocol import Desk, Done
 
 
 def parse_sizes(text: str) -> "tuple[Size, ...]":
@@ -83,6 +84,8 @@ def evaluate(
     predictions: Annotated[
         bool, typer.Option("--predictions", help="Keep them for `hardner errors`.")
     ] = False,
+    engine: ENGINE = Engine.local,
+    address: ADDRESS = None,
 ) -> None:
     """Score models as a paper's protocol says, and append what is new to the results.
 
@@ -94,9 +97,10 @@ def evaluate(
     - `hardner evaluate runs/hgda-disease runs/hgda-gene --root ../shared/corpora`
     - `hardner evaluate runs/hgda-disease --corpora NCBI-disease --shots 5,10 --samples 3`
     - `hardner evaluate experiments/metaner.toml --protocol ratios --name In-Domain`
+    - `hardner evaluate runs/hgda-disease --engine ray --address 10.0.0.1:6379`
     """
     from hardner.evaluate.plans import protocol as named
-    from hardner.evaluate.protocol import Desk, execute
+    from hardner.evaluate.protocol import Desk
 
     plan = named(protocol)
     plan = replace(
@@ -107,39 +111,74 @@ def evaluate(
         natural=natural,
     )
     for path in contenders:
-        contender = _contender(path, plan, out, name, preset, vectors, device, root)
+        entry = Entry(path, out, name, preset, vectors, device, root)
+        contender = entry(plan)
         own = _for(plan, contender, path)
         desk = Desk(root or Path(contender.root), out, predictions)
         with _listening(contender.method, own) as heard:
-            for done in execute(own, contender, desk):
+            for done in _scored(own, entry, contender, desk, engine, address):
                 heard(done)
     file = out / f"{plan.name}.jsonl"
     stderr.print(f"{file}; next: hardner table {file}", markup=False)
 
 
-def _contender(
-    path: Path,
-    plan: "Protocol",
-    out: Path,
-    name: str,
-    preset: str,
-    vectors: str,
-    device: str,
-    root: Path | None,
-) -> "Contender":
-    from hardner.evaluate.contender import of_folder
-    from hardner.evaluate.training import of_experiment
-    from hardner.learn.experiment import Experiment, read
-    from hardner.learn.run import device_of
+@dataclass(frozen=True)
+class Entry:
+    """How a contender is made, here or on another machine."""
 
-    if path.suffix == ".toml":
-        overrides: dict[str, object] = {"data": {"root": str(root)}} if root else {}
-        overrides |= {"device": device} if device != "auto" else {}
-        experiment = read(path, overrides)
-        runs = out / "runs" / "-".join(filter(None, (plan.name, path.stem, name.replace("/", ""))))
-        return of_experiment(experiment, plan, runs, name, preset)
-    where = device_of(Experiment(device=device))  # type: ignore[arg-type]
-    return of_folder(path, plan, name, preset, vectors, where)
+    path: Path
+    out: Path
+    name: str
+    preset: str
+    vectors: str
+    device: str
+    root: Path | None
+
+    def __call__(self, plan: "Protocol") -> "Contender":
+        from hardner.evaluate.contender import of_folder
+        from hardner.evaluate.training import of_experiment
+        from hardner.learn.experiment import Experiment, read
+        from hardner.learn.run import device_of
+
+        if not self.trains:
+            where = device_of(Experiment(device=self.device))  # type: ignore[arg-type]
+            return of_folder(self.path, plan, self.name, self.preset, self.vectors, where)
+        overrides: dict[str, object] = {"data": {"root": str(self.root)}} if self.root else {}
+        overrides |= {"device": self.device} if self.device != "auto" else {}
+        experiment = read(self.path, overrides)
+        parts = (plan.name, self.path.stem, self.name.replace("/", ""))
+        runs = self.out / "runs" / "-".join(filter(None, parts))
+        return of_experiment(experiment, plan, runs, self.name, self.preset)
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is an experiment to be run first."""
+        return self.path.suffix == ".toml"
+
+
+def _scored(
+    plan: "Protocol",
+    entry: Entry,
+    contender: "Contender",
+    desk: "Desk",
+    engine: Engine,
+    address: str | None,
+) -> "Iterator[Done]":
+    from hardner.evaluate.protocol import execute
+
+    if engine is Engine.local:
+        return execute(plan, contender, desk)
+    from hardner.scale.cells import spread_cells
+
+    afar = replace(
+        entry,
+        path=entry.path.resolve(),
+        out=entry.out.resolve(),
+        device=contender.device,
+        root=desk.root.resolve(),
+    )
+    there = replace(desk, root=desk.root.resolve(), out=desk.out.resolve())
+    return spread_cells(plan, afar, entry.trains, there, address)
 
 
 def _for(plan: "Protocol", contender: "Contender", path: Path) -> "Protocol":

@@ -13,15 +13,22 @@ class Kind(StrEnum):
     shots = "shots"
     ratios = "ratios"
     errors = "errors"
+    curves = "curves"
+    pairs = "pairs"
+    tasks = "tasks"
 
 
 def plot(
     kind: Annotated[
         Kind,
-        typer.Argument(help="F1 against shots, against shares of the data, or kinds of errors."),
+        typer.Argument(
+            help="F1 against shots, against shares of the data, or kinds of errors; of `hardner "
+            "curves`, F1 over a training, which task helps which, or the map of the tasks."
+        ),
     ],
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Results of `hardner evaluate`.")
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Of `hardner evaluate` or `hardner curves`."),
     ],
     out: Annotated[
         Path, typer.Option(help="An .svg or .png file; without an ending, both are written.")
@@ -34,9 +41,16 @@ def plot(
     - `hardner plot shots results/few_shot.jsonl --out results/shots`
     - `hardner plot ratios results/ratios.jsonl --out ratios.svg`
     - `hardner plot errors results/few_shot.jsonl --out errors.png`
+    - `hardner plot curves results/curves.jsonl --out results/curves`
+    - `hardner plot pairs results/curves.jsonl --out results/pairs`
+    - `hardner plot tasks results/task_space.jsonl --out results/tasks`
     """
-    from hardner.evaluate.plots import save
+    from hardner.evaluate import curve_plots, plots
     from hardner.evaluate.results import gather
 
-    for path in save(kind.value, gather(files), out):
+    if kind.value in curve_plots.FIGURES:
+        written = curve_plots.save(kind.value, files, out)
+    else:
+        written = plots.save(kind.value, gather(files), out)
+    for path in written:
         stderr.print(str(path), markup=False)

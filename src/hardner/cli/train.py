@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import isnan
@@ -44,9 +45,11 @@ def train(
     - `hardner train experiments/hgda-disease.toml --train.shots 20 --out runs/hgda-disease-20`
     - `hardner train experiments/maml-gene.toml --inner.meta_gradient=exact --inner.steps 3`
     - `hardner train experiments/hgda-disease.toml --show`
+    - `torchrun --nproc-per-node 8 -m hardner train experiments/hgda-disease.toml`
     """
     from hardner.learn.experiment import read
-    from hardner.learn.run import MODEL, run
+    from hardner.learn.ranks import joined
+    from hardner.learn.run import MODEL, device_of, run
     from hardner.learn.tables import toml
 
     path, overrides = _parsed(context, arguments)
@@ -56,11 +59,15 @@ def train(
         return
     folder = out or Path("runs", path.stem)
     iterations = experiment.train.iterations
-    with interruptible() as stop, _listening(iterations) as (heard, reading):
-        standing = run(experiment, folder, heard, stop, reading)
+    with interruptible() as stop, joined(device_of(experiment)) as ranks:
+        listening = _listening(iterations) if ranks.leads else _deaf()
+        with listening as (heard, reading):
+            standing = run(experiment, folder, heard, stop, reading, ranks)
+    if not ranks.leads:
+        raise typer.Exit(0 if standing.finished else 130)
     done = f"{standing.iteration:,} of {iterations:,} iterations"
     if not standing.finished:
-        again = shlex.join(["hardner", *sys.argv[1:]])
+        again = "the same command" if ranks.joined else shlex.join(["hardner", *sys.argv[1:]])
         stderr.print(f"stopped after {done}; to go on: {again}", markup=False)
         raise typer.Exit(130)
     best = f", devel loss {standing.best:.4f} after {standing.best_at:,}" if standing.best else ""
@@ -90,6 +97,14 @@ def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[Path, dic
     if len(files) != 1:
         context.fail(f"Expected one experiment file, got {', '.join(files) or 'none'}.")
     return Path(files[0]), overrides
+
+
+@contextmanager
+def _deaf() -> Iterator[tuple[Callable[..., None], None]]:
+    """What a rank that does not lead is told with."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield lambda _: None, None
 
 
 @contextmanager

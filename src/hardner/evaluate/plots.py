@@ -90,7 +90,7 @@ def errors(results: Sequence[Result]) -> Any:
     count, rows = len(table.sizes), len(table.rows)
     across = min(count, ACROSS)
     down = ceil(count / across)
-    figure = _figure(WIDTH, 0.7 + down * (0.55 + 0.24 * rows))
+    figure = new_figure(WIDTH, 0.7 + down * (0.55 + 0.24 * rows))
     panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     labels = [table.label(row) for row in table.rows]
     for axes, size in zip(panels.flat, table.sizes, strict=False):
@@ -102,7 +102,7 @@ def errors(results: Sequence[Result]) -> Any:
         axes.set_yticks(range(rows), labels)
         axes.set_title(f"{size} shots" if isinstance(size, int) else f"{size:.0%} of the data")
     panels.flat[0].invert_yaxis()
-    _finish(figure, panels, count)
+    finish(figure, panels, count)
     figure.supxlabel("wrong mentions for each right one in the text", fontsize=8)
     return figure
 
@@ -134,13 +134,13 @@ def _names(table: Table) -> tuple[str, ...]:
 def _panels(table: Table, names: Sequence[str], draw: Callable[[Any, Table, str], None]) -> Any:
     across = min(len(names), ACROSS)
     down = ceil(len(names) / across)
-    figure = _figure(WIDTH if across > 1 else WIDTH / 2 + 0.5, 0.8 + 1.7 * down)
+    figure = new_figure(WIDTH if across > 1 else WIDTH / 2 + 0.5, 0.8 + 1.7 * down)
     panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     for axes, corpus in zip(panels.flat, names, strict=False):
         draw(axes, table, corpus)
         axes.set_title(corpus)
     panels.flat[0].set_ylim(bottom=0)
-    _finish(figure, panels, len(names))
+    finish(figure, panels, len(names))
     figure.supylabel("F1", fontsize=8)
     return figure
 
@@ -172,7 +172,7 @@ def _colour(place: int) -> str:
     return COLOURS[place % len(COLOURS)]
 
 
-def _finish(figure: Any, panels: Any, used: int) -> None:
+def finish(figure: Any, panels: Any, used: int) -> None:
     """Hide what is not used, and put one legend above all panels."""
     for axes in list(panels.flat)[used:]:
         axes.set_visible(False)
@@ -187,7 +187,8 @@ def _finish(figure: Any, panels: Any, used: int) -> None:
     figure.legend(entries.values(), entries, loc="outside upper center", ncols=min(4, len(entries)))
 
 
-def _figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Any:
+    """So many inches."""
     return _load("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
 
 
@@ -212,13 +213,18 @@ FIGURES: dict[str, Callable[[Sequence[Result]], Any]] = {
 
 
 def save(kind: str, results: Sequence[Result], path: str | Path) -> list[Path]:
+    """Draw a figure of results."""
+    return write(lambda: FIGURES[kind](results), path)
+
+
+def write(draw: Callable[[], Any], path: str | Path) -> list[Path]:
     """Draw a figure; the path's ending says whether as SVG or PNG, without one it is both."""
     ending = Path(path).suffix.lower()
     if ending not in ("", ".svg", ".png"):
         raise FileError(path, "a figure is an .svg or a .png file, or both without an ending")
     wanted = [Path(path)] if ending else [Path(f"{path}.svg"), Path(f"{path}.png")]
     with style():
-        figure = FIGURES[kind](results)
+        figure = draw()
         for target in wanted:
             kept = {"Date": None} if target.suffix.lower() == ".svg" else {}
             with atomic_binary(target) as file:

@@ -12,7 +12,7 @@ from hardner.formats.report import Place, Report, reporting
 from hardner.formats.table import FORMATS
 from hardner.types import Document
 
-__all__ = ["FORMATS", "Format", "Report", "detect", "read", "write"]
+__all__ = ["FORMATS", "Format", "Report", "detect", "format_to_write", "read", "write"]
 
 
 def read(
@@ -33,6 +33,8 @@ def read(
         report: Where to count; without one, the counts become Python warnings at the end.
     """
     row = _row(format) if format is not None else detect(path)
+    if row.read is None:
+        raise FileError(shown(path), f"{row.name} can be written but not read")
     options = _options(row, scheme)
     nothing = True
     with reporting(strict, report) as used:
@@ -60,7 +62,7 @@ def write(
         strict: An annotation that the format cannot hold is an error; otherwise it is counted.
         report: Where to count; without one, the counts become Python warnings at the end.
     """
-    row = _row(format) if format is not None else _by_ending(path)
+    row = _row(format) if format is not None else format_to_write(path)
     if row.write is None:
         raise HardnerError(f"{row.name} can be read but not written")
     options = _options(row, scheme)
@@ -113,7 +115,8 @@ def _of_folder(path: Path) -> Format:
     raise FileError(path, "a folder without files of a known format; name a file")
 
 
-def _by_ending(path: PathLike) -> Format:
+def format_to_write(path: PathLike) -> Format:
+    """The format that the ending of a path says."""
     if not is_standard(path) and (str(path).endswith("/") or Path(path).is_dir()):
         return FORMATS["brat"]
     written = [row for row in _with_ending(path) if row.write is not None]

@@ -22,7 +22,8 @@ class Format:
     endings: tuple[str, ...]
     """Of file names, in lower case; those of compressed files may follow."""
     about: str
-    read: Reader
+    read: Reader | None = None
+    """None where the format is written only."""
     write: Writer | None = None
     """None where the format is read only."""
     sniff: Callable[[str], bool] = field(default=lambda head: False)

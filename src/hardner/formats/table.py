@@ -71,6 +71,13 @@ _ROWS = (
         folder=True,
     ),
     Format(
+        name="medline",
+        endings=(".xml",),
+        about="PubMed's own XML, as in its baseline files",
+        read=later("medline", "read"),
+        sniff=later("medline", "sniff"),
+    ),
+    Format(
         name="bioc",
         endings=(".xml",),
         about="BioC XML",
@@ -128,6 +135,21 @@ _ROWS = (
         read=docbin.read,
         write=docbin.write,
         holds=frozenset({"ids", "sentences", "identifiers", "overlaps"}),
+    ),
+    Format(
+        name="parquet",
+        endings=(".parquet",),
+        about="Parquet, a document a row (needs hardner[ray])",
+        read=later("parquet", "read"),
+        write=later("parquet", "write"),
+        holds=frozenset(HOLDABLE) - {"sentences"},
+    ),
+    Format(
+        name="html",
+        endings=(".html",),
+        about="a page that shows mentions in place, for people",
+        write=later("html", "write"),
+        holds=frozenset(HOLDABLE),
     ),
     Format(
         name="text",

@@ -79,7 +79,17 @@ _BEST_RECURRENT = Adaptation(
     scales={"decoder": 5.0},  # it starts from nothing
 )
 _BEST_TRANSFORMER = Adaptation(
-    150, 2e-4, _BEST, batch=16, passes=5, clip=1.0, dropout=0.1, precision="bfloat16"
+    100,
+    6e-4,
+    _BEST,
+    batch=8,
+    passes=15,
+    clip=1.0,
+    dropout=0.1,
+    precision="bfloat16",
+    scales={"decoder": 20.0},
+    start="zero",
+    caution=0.5,
 )
 
 PRESETS: dict[str, dict[str, Adaptation]] = {

@@ -17,6 +17,7 @@ from hardner.learn.graph import Precision, Replay, arithmetic
 from hardner.learn.methods import Method
 from hardner.learn.optim import Optimizer, State, clip
 from hardner.learn.outer import Objective, evaluate, judge
+from hardner.learn.ranks import ALONE, Ranks
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
@@ -90,6 +91,7 @@ def loop(
     store: Store,
     draw: Callable[[int], Rows],
     progress: Progress,
+    ranks: Ranks = ALONE,
 ) -> Iterator[Step]:
     """Train, from wherever ``progress`` stands, and keep it up to date.
 
@@ -100,6 +102,7 @@ def loop(
         store: The source sentences.
         draw: The rows of an iteration, a pure function of its number.
         progress: Parameters and state on the store's device; moved in place.
+        ranks: Among whom the tasks of an iteration are shared out.
     """
     learnt = [n for n in progress.params if part_of(n) in method.objective.learners]
     kept = list(progress.state)
@@ -110,6 +113,8 @@ def loop(
         iteration = progress.iteration
         turn = iteration % len(objectives)
         rows = draw(iteration)
+        own, tasks = ranks.own(len(rows.query)), len(rows.query)
+        mode = Mode(training.dropout, among=(own.start, tasks) if ranks.joined else None)
         widths = _widths(store, rows)
         torch.manual_seed(seed_of(training.seed, iteration))
 
@@ -118,12 +123,11 @@ def loop(
             *drawn: Tensor,
             objective: Objective = objectives[turn],
             widths: dict[str, int] = widths,
+            mode: Mode = mode,
         ) -> tuple[list[Tensor], list[Tensor]]:
             *supports, query = (store.batch(r, widths) for r in drawn)
             with arithmetic(training.precision, store.device):
-                verdict = judge(
-                    tagger, objective, progress.params, supports, query, Mode(training.dropout)
-                )
+                verdict = judge(tagger, objective, progress.params, supports, query, mode, ranks)
             grads = clip(verdict.grads, training.clip)
             grads |= {n: torch.zeros_like(progress.params[n]) for n in learnt if n not in grads}
             moved, state = training.optimizer.step(
@@ -133,7 +137,7 @@ def loop(
             return [moved[n] for n in learnt] + [state[k] for k in kept], found
 
         rate = torch.tensor(training.rate_at(iteration))
-        drawn = [torch.from_numpy(r) for r in (*rows.supports, rows.query)]
+        drawn = [torch.from_numpy(r[own]) for r in (*rows.supports, rows.query)]
         key = (turn, tuple(widths.items()), *(tuple(r.shape) for r in drawn))
         losses, weights = replay(key, compute, [rate, *drawn])
         progress.iteration += 1
@@ -155,15 +159,20 @@ def _widths(store: Store, rows: Rows) -> dict[str, int]:
 
 
 def devel_loss(
-    tagger: Tagger, method: Method, params: Params, store: Store, draws: Sequence[Rows]
+    tagger: Tagger,
+    method: Method,
+    params: Params,
+    store: Store,
+    draws: Sequence[Rows],
+    ranks: Ranks = ALONE,
 ) -> float:
     """The mean tagging loss over fixed episodes of devel sentences, after the method's own way."""
     total = torch.zeros((), device=store.device)
-    for rows in draws:
+    for rows in draws[ranks.rank :: ranks.of]:
         widths = _widths(store, rows)
         supports: list[Batch] = [
             store.batch(torch.from_numpy(r).to(store.device), widths) for r in rows.supports
         ]
         query = store.batch(torch.from_numpy(rows.query).to(store.device), widths)
         total += evaluate(tagger, method.objective, params, supports, query).mean()
-    return float(total / len(draws))
+    return ranks.total(float(total)) / len(draws)

@@ -1,7 +1,7 @@
 """One iteration of any method: adapt each task, judge the outcome, and say where to move."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
@@ -13,6 +13,7 @@ from hardner.errors import HardnerError
 from hardner.learn.adapt import adapt, losses_on
 from hardner.learn.hypergradient import MetaGradient, check, implicit
 from hardner.learn.inner import Inner, spread
+from hardner.learn.ranks import ALONE, Ranks
 from hardner.learn.terms import (
     Losses,
     Term,
@@ -86,10 +87,15 @@ def judge(
     supports: Sequence[Batch],
     query: Batch,
     mode: Mode,
+    ranks: Ranks = ALONE,
 ) -> Verdict:
-    """Adapt the shared parameters to each task's support and take the gradient of the outcome."""
+    """Adapt the shared parameters to each task's support and take the gradient of the outcome.
+
+    The verdict is on all tasks, where ``mode`` says that these are but some of them.
+    """
     parts, inner = objective.learners, objective.inner
-    mode = Mode(mode.dropout, objective.twice)
+    mode = replace(mode, twice=objective.twice)
+    first, tasks = mode.among or (0, query.tasks)
     own = objective.bilevel or objective.weighting != "uniform"
     start = spread(params, parts | inner.parts, query.tasks) if own else dict(params)
     if objective.meta_gradient == "exact":
@@ -123,8 +129,11 @@ def judge(
         inside = _mean([losses_on(tagger, batch, mode) for batch in supports])
         grads = implicit(inside, points["new"], grads, inner, objective.iterations)
     ordered = [values[i] for i in range(len(objective.outer))]
+    ordered = ranks.gathered(ordered, first, tasks)
     weights = weigh(objective.weighting, objective.outer, ordered)
-    return Verdict(ordered, weights, _combine(grads, weights, query.tasks))
+    here = {part: weight[first : first + query.tasks] for part, weight in weights.items()}
+    combined = _combine(grads, here) if own else {n: g.detach() / tasks for n, g in grads.items()}
+    return Verdict(ordered, weights, ranks.summed(combined))
 
 
 def _shared_out(losses: Losses, shares: Sequence[float], batch: Batch) -> Losses:
@@ -169,15 +178,12 @@ def _leaves(params: Params, parts: frozenset[str]) -> Params:
     return {n: p.detach().requires_grad_() if part_of(n) in parts else p for n, p in params.items()}
 
 
-def _combine(grads: Params, weights: Mapping[str, Tensor], tasks: int) -> Params:
+def _combine(grads: Params, weights: Mapping[str, Tensor]) -> Params:
     """Alg. 1, lines 10 to 12: the weighted sum of the tasks' gradients, each part by its own."""
     combined = {}
     for name, grad in grads.items():
-        if grad.shape[0] == 1:  # already summed over tasks that weigh the same
-            combined[name] = grad.detach() / tasks
-        else:
-            weight = weights[part_of(name)].to(grad.dtype)
-            combined[name] = torch.tensordot(weight, grad.detach(), dims=1).unsqueeze(0)
+        weight = weights[part_of(name)].to(grad.dtype)
+        combined[name] = torch.tensordot(weight, grad.detach(), dims=1).unsqueeze(0)
     return combined
 
 

@@ -7,6 +7,7 @@ any moment and started again ends as if nothing had happened.
 """
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from hardner.learn.journal import Diverged, Journal
 from hardner.learn.loop import Progress, Rows, begin, devel_loss, loop
 from hardner.learn.material import Material, gather
 from hardner.learn.network import Reading, network
+from hardner.learn.ranks import ALONE, Ranks
 from hardner.model.describe import save_model
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
@@ -73,6 +75,7 @@ def run(
     heard: Listener = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
     reading: Reading | None = None,
+    ranks: Ranks = ALONE,
 ) -> Standing:
     """Train to the end, or until told to stop, which leaves a state to go on from.
 
@@ -82,11 +85,14 @@ def run(
         heard: Called at the start, about twice a second, and after each scoring.
         stop: Asked after each iteration.
         reading: Called now and then while word vectors are read.
+        ranks: Among whom the tasks of an iteration are shared out; the leading one alone reads
+            and writes the folder.
     """
     folder = Path(folder)
-    _claim(folder, experiment)
-    with _log(folder) as file:
-        return _Run(experiment, folder, file, heard, reading).go(stop)
+    if ranks.leads:
+        _claim(folder, experiment)
+    with _log(folder) if ranks.leads else Path(os.devnull).open("wb") as file:
+        return _Run(experiment, folder, file, heard, reading, ranks).go(stop)
 
 
 class _Run:
@@ -97,25 +103,31 @@ class _Run:
         file: BinaryIO,
         heard: Listener,
         reading: Reading | None,
+        ranks: Ranks,
     ) -> None:
-        self.experiment, self.folder, self.heard = experiment, folder, heard
+        self.experiment, self.folder, self.heard, self.ranks = experiment, folder, heard, ranks
         self.device = device_of(experiment)
         self.material = gather(experiment)
         self.fingerprint = self.material.fingerprint()
         way, shares = experiment.way(), self.material.shares(experiment.data.shares)
         self.method = replace(way, objective=replace(way.objective, shares=shares))
         self.training = experiment.training()
-        self.tagger, start = network(experiment, self.material, folder.parent / "vectors", reading)
-        self.score = _scorer(experiment, self.material, self.tagger, self.device)
+        with ranks.first():
+            cache = folder.parent / "vectors"
+            self.tagger, start = network(experiment, self.material, cache, reading)
+        self.score = _scorer(experiment, self.material, self.tagger, self.device, ranks)
         self.log = Journal(file, self.method, self.training)
         self.standing, self.progress = Standing(), Progress({}, {})
         self._begin(start, file)
+        if ranks.joined:
+            self._follow()
         self.saved = self.standing.iteration
 
     def _begin(self, start: Params, file: BinaryIO) -> None:
         """From the state in the folder, if there is one, else from the very beginning."""
-        if not (self.folder / STATE).is_dir():
-            file.truncate(0)
+        if not (self.ranks.leads and (self.folder / STATE).is_dir()):
+            if self.ranks.leads:
+                file.truncate(0)
             params = {n: p.to(self.device).clone() for n, p in start.items()}
             self.progress = begin(params, self.method, self.training)
             return
@@ -130,6 +142,15 @@ class _Run:
             kind, _, own = name.partition(".")
             kinds[kind][own] = tensor.to(self.device)
         self.progress = Progress(kinds["params"], kinds["state"], self.standing.iteration)
+
+    def _follow(self) -> None:
+        """Stand where the leading rank stands."""
+        if self.ranks.told(self.fingerprint) != self.fingerprint:
+            raise HardnerError(f"rank {self.ranks.rank}: its corpora are not the leading rank's")
+        standing = self.ranks.told(json.dumps(asdict(self.standing)))
+        self.standing = Standing(**json.loads(standing))
+        self.ranks.share(self.progress.params | self.progress.state)
+        self.progress.iteration = self.standing.iteration
 
     def go(self, stop: Callable[[], bool]) -> Standing:
         """Iterate to the end."""
@@ -160,15 +181,16 @@ class _Run:
 
         if not self.standing.iteration:
             self._judge()
-        for step in loop(self.tagger, self.method, self.training, store, draw, self.progress):
+        way = (self.tagger, self.method, self.training)
+        for step in loop(*way, store, draw, self.progress, self.ranks):
             done = step.iteration + 1
             self.standing = replace(self.standing, iteration=done)
             if self.log.add(step, domains.pop(step.iteration)):
                 self._tell()
             if done == train.iterations or (devel.every and done % devel.every == 0):
                 self._judge()
-            halting = self.standing.finished or stop()
-            if halting or done % train.save == 0:
+            halting = self.standing.finished or self.ranks.any(stop())
+            if self.ranks.leads and (halting or done % train.save == 0):
                 self._save()
             if halting:
                 return
@@ -189,7 +211,7 @@ class _Run:
             now = replace(now, best=value, best_at=now.iteration) if better else now
             ending = ending or 0 < patience <= now.waited
             self.log.scored(now.iteration, value, better)
-        if better:
+        if better and self.ranks.leads:
             save_model(self.folder / MODEL, self.tagger, self.progress.params)
         self.standing = replace(now, finished=ending)
         self._tell(scored=True)
@@ -219,7 +241,7 @@ def device_of(experiment: Experiment) -> str:
 
 
 def _scorer(
-    experiment: Experiment, material: Material, tagger: Tagger, device: str
+    experiment: Experiment, material: Material, tagger: Tagger, device: str, ranks: Ranks
 ) -> Callable[[Params], float] | None:
     """The loss on episodes of source devel sentences, the same ones each time."""
     if not experiment.devel.every:
@@ -234,7 +256,7 @@ def _scorer(
     except HardnerError as error:
         raise HardnerError(f"devel data: {error}") from None
     store = material.store(tagger, material.devel, device)
-    return lambda params: devel_loss(tagger, method, params, store, draws)
+    return lambda params: devel_loss(tagger, method, params, store, draws, ranks)
 
 
 def _claim(folder: Path, experiment: Experiment) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer
+from torch import Tensor
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -40,7 +41,7 @@ class BertEncoder:
         folder = Path(folder)
         _check_files(folder)
         local = {"local_files_only": True, "trust_remote_code": False}
-        with _quiet() as transformers:
+        with quiet() as transformers:
             try:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
                 model, loading = transformers.AutoModel.from_pretrained(
@@ -57,7 +58,7 @@ class BertEncoder:
         if len(tokenizer) > model.config.vocab_size:
             held = f"{len(tokenizer)} pieces, the network {model.config.vocab_size}"
             raise FileError(folder, f"its parts do not belong together: the tokenizer has {held}")
-        limit = min(limit, _positions(model, limit))
+        limit = min(limit, positions(model, limit))
         pieces = Pieces(
             Splitter(_by_word(folder, tokenizer), shift=1),
             first=_id(folder, tokenizer, "cls", "bos") + 1,
@@ -86,10 +87,12 @@ class BertEncoder:
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """Each word's vector is that of its first piece."""
-        windows = in_windows(batch.inputs["pieces"], self.pieces.limit)  # [M, W, P]
-        there = windows > 0
-        there[..., 0] = True  # an empty row attends to something, so that it stays finite
-        ids = torch.where(windows > 0, windows - 1, self.padding)
+        windows = in_windows(batch.inputs["pieces"], self.pieces.limit)
+        return take_words(self.vectors(params, windows, mode), batch, mode)
+
+    def vectors(self, params: Params, windows: Tensor, mode: Mode) -> Tensor:
+        """One vector a piece: windows [M, W, P] -> [M, W, P, H]."""
+        ids, there = self.own(windows)
         own = scoped(params, "encoder")
         axis = next(iter(own.values())).shape[0]
         if axis == 1:
@@ -99,12 +102,18 @@ class BertEncoder:
                 functional_call(
                     self.model,
                     {name: value[task] for name, value in own.items()},
-                    kwargs={"input_ids": ids[task], "attention_mask": there[task].long()},
+                    kwargs={"input_ids": ids[task], "attention_mask": there[task]},
                 ).last_hidden_state
                 for task in range(axis)
             ]  # each [W, P, H]
-        vectors = torch.stack(outs).view(*windows.shape, -1)
-        return take_words(vectors, batch, mode)
+        return torch.stack(outs).view(*windows.shape, -1)
+
+    def own(self, windows: Tensor) -> tuple[Tensor, Tensor]:
+        """Windows [...] as the network wants them: its own pieces, and 1 where there is one."""
+        there = windows > 0
+        ids = torch.where(there, windows - 1, self.padding)
+        there[..., 0] = True  # an empty row attends to something, so that it stays finite
+        return ids, there.long()
 
 
 def configuration(model: Any) -> str:
@@ -116,7 +125,7 @@ def configuration(model: Any) -> str:
 
 def network(config: str) -> Any:
     """The network that a configuration describes, its weights yet to be given."""
-    with _quiet() as transformers, torch.random.fork_rng(devices=[]):
+    with quiet() as transformers, torch.random.fork_rng(devices=[]):
         made = transformers.AutoConfig.for_model(**json.loads(config))
         return _bare(transformers.AutoModel.from_config(made))
 
@@ -134,7 +143,7 @@ def _bare(model: Any) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[Any]:
+def quiet() -> Iterator[Any]:
     """The package transformers, which talks by itself, silent."""
     try:
         transformers: Any = import_module("transformers")
@@ -171,7 +180,7 @@ def _check_weights(folder: Path, loading: dict[str, Any]) -> None:
         raise FileError(folder, f"{message}{more} missing or of another shape")
 
 
-def _positions(model: Any, unlimited: int) -> int:
+def positions(model: Any, unlimited: int) -> int:
     """The longest window the network has positions for; RoBERTa's begin behind its padding."""
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)

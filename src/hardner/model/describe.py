@@ -14,15 +14,19 @@ from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
 from hardner.model.bert import BertEncoder, configuration, network
+from hardner.model.branched import Branched
 from hardner.model.characters import Characters
 from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
 from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
+from hardner.model.huggingface import is_classifier, read
 from hardner.model.layers import Params
+from hardner.model.onnx import OnnxEncoder
 from hardner.model.pieces import Pieces, Splitter
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 
 VOCABULARY, TOKENIZER, BERT = "vocabulary.txt", "tokenizer.json", "bert.json"
+GRAPH = "encoder.onnx"
 HEADS: dict[str, Callable[..., Head]] = {
     "sentence": SentenceHead,
     "extent": ExtentHead,
@@ -55,7 +59,9 @@ def save_model(
 
 
 def load_model(folder: str | Path) -> tuple[Tagger, Params]:
-    """Read what `save_model` wrote; nothing but the folder is needed."""
+    """Read what `save_model` wrote, or a Hugging Face folder for token classification."""
+    if is_classifier(folder):
+        return read(folder)
     found = checkpoint.load(folder)
     try:
         tagger = build(found.config, found.files)
@@ -80,7 +86,12 @@ def describe(tagger: Tagger) -> dict[str, Any]:
 
 def files_of(tagger: Tagger) -> dict[str, bytes]:
     """The vocabulary, or the tokenizer and a BERT's own configuration."""
-    encoder = tagger.encoder
+    return _files_of(tagger.encoder)
+
+
+def _files_of(encoder: Encoder) -> dict[str, bytes]:
+    if isinstance(encoder, Branched):
+        return _files_of(encoder.base)
     if isinstance(encoder, WordEncoder):
         return {VOCABULARY: _lines(encoder.vocabulary)}
     if isinstance(encoder, PieceEncoder):
@@ -88,6 +99,8 @@ def files_of(tagger: Tagger) -> dict[str, bytes]:
     if isinstance(encoder, BertEncoder):
         config = configuration(encoder.model).encode()
         return {TOKENIZER: _tokenizer_of(encoder.pieces), BERT: config}
+    if isinstance(encoder, OnnxEncoder):
+        return {TOKENIZER: _tokenizer_of(encoder.pieces), GRAPH: encoder.graph}
     raise _unknown("encoder", type(encoder).__name__, ENCODERS)
 
 
@@ -119,6 +132,9 @@ def _readable() -> Iterator[None]:
 
 
 def _describe_encoder(encoder: Encoder) -> dict[str, Any]:
+    if isinstance(encoder, Branched):
+        base = _describe_encoder(encoder.base)
+        return {"kind": "branched", "base": base, "changed": encoder.changed}
     if isinstance(encoder, WordEncoder):
         return {
             "kind": "words",
@@ -135,6 +151,10 @@ def _describe_encoder(encoder: Encoder) -> dict[str, Any]:
         pieces = _describe_pieces(encoder.pieces)
         name = encoder.folder.name
         return {"kind": "bert", "name": name, "padding": encoder.padding, "pieces": pieces}
+    if isinstance(encoder, OnnxEncoder):
+        pieces = _describe_pieces(encoder.pieces)
+        shift = getattr(encoder.pieces.split, "shift", 0)
+        return {"kind": "onnx", "size": encoder.size, "shift": shift, "pieces": pieces}
     raise _unknown("encoder", type(encoder).__name__, ENCODERS)
 
 
@@ -169,10 +189,22 @@ def _bert(config: Config, files: Files) -> Encoder:
     return BertEncoder(Path(config["name"]), model, pieces, config["padding"])
 
 
+def _onnx(config: Config, files: Files) -> Encoder:
+    pieces = Pieces(Splitter(_tokenizer(files), config["shift"]), **config["pieces"])
+    return OnnxEncoder(_content(files, GRAPH), pieces, config["size"])
+
+
+def _branched(config: Config, files: Files) -> Encoder:
+    base = _known("encoder", config["base"], ENCODERS)(_rest(config["base"]), files)
+    return Branched(base, tuple(tuple(names) for names in config["changed"]))
+
+
 ENCODERS: dict[str, Callable[[Config, Files], Encoder]] = {
     "words": _words,
     "pieces": _pieces,
     "bert": _bert,
+    "onnx": _onnx,
+    "branched": _branched,
 }
 
 
@@ -213,9 +245,13 @@ def _tokenizer(files: Files) -> Tokenizer:
 
 
 def _file(files: Files, name: str) -> str:
+    return _content(files, name).decode("utf-8", "surrogatepass")
+
+
+def _content(files: Files, name: str) -> bytes:
     if name not in files:
         raise HardnerError(f"{name} is missing")
-    return files[name].decode("utf-8", "surrogatepass")
+    return files[name]
 
 
 def shapes(tagger: Tagger) -> dict[str, tuple[int, ...]]:

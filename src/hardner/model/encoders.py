@@ -155,8 +155,11 @@ class PieceEncoder:
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """Each word's vector is that of its first piece; the sentence's, of the opening one."""
         windows = in_windows(batch.inputs["pieces"], self.pieces.limit)
-        vectors = self.transformer(scoped(params, "encoder"), windows, mode)
-        return take_words(vectors, batch, mode)
+        return take_words(self.vectors(params, windows, mode), batch, mode)
+
+    def vectors(self, params: Params, windows: Tensor, mode: Mode) -> Tensor:
+        """One vector a piece: windows [M, W, P] -> [M, W, P, H]."""
+        return self.transformer(scoped(params, "encoder"), windows, mode)
 
 
 def in_windows(pieces: Tensor, limit: int) -> Tensor:

@@ -20,6 +20,9 @@ class Mode:
     """Share of the features dropped at random; 0 when scoring."""
     twice: bool = False
     """Whether its gradient will be differentiated again: fused kernels cannot do that."""
+    among: tuple[int, int] | None = None
+    """The first of these tasks and how many there are in all, where others are computed elsewhere:
+    random numbers are drawn for all, so that they do not depend on where."""
 
 
 SCORING = Mode()
@@ -81,7 +84,13 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 def dropout(x: Tensor, mode: Mode) -> Tensor:
     """Drop features at random where the mode asks for it."""
-    return functional.dropout(x, mode.dropout) if mode.dropout else x
+    if not mode.dropout:
+        return x
+    if mode.among is None:
+        return functional.dropout(x.contiguous(), mode.dropout)
+    first, tasks = mode.among
+    scale = functional.dropout(x.new_ones(tasks, *x.shape[1:]), mode.dropout)  # [all M, ...]
+    return x * scale[first : first + x.shape[0]]
 
 
 def mask_of(lengths: Tensor, width: int) -> Tensor:
@@ -91,12 +100,14 @@ def mask_of(lengths: Tensor, width: int) -> Tensor:
 
 def uniform(shape: tuple[int, ...], bound: float, rng: torch.Generator) -> Tensor:
     """Uniform in ``[-bound, bound]``, shared by all tasks: [1, *shape]."""
-    return torch.empty(1, *shape).uniform_(-bound, bound, generator=rng)
+    made = torch.empty(1, *shape)  # where only shapes are asked for, a draw would take seconds
+    return made if made.is_meta else made.uniform_(-bound, bound, generator=rng)
 
 
 def normal(shape: tuple[int, ...], deviation: float, rng: torch.Generator) -> Tensor:
     """Normal around zero, shared by all tasks: [1, *shape]."""
-    return torch.empty(1, *shape).normal_(0.0, deviation, generator=rng)
+    made = torch.empty(1, *shape)
+    return made if made.is_meta else made.normal_(0.0, deviation, generator=rng)
 
 
 def init_linear(inputs: int, outputs: int, rng: torch.Generator) -> Params:

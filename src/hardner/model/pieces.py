@@ -67,7 +67,7 @@ class Pieces:
         if known is None:
             found = tuple(piece for piece in self.split(word) if piece)
             known = found[: self.overlap] or (self.unknown,)
-            if len(self._cache) == REMEMBERED:
+            if len(self._cache) >= REMEMBERED:  # threads may have gone past it
                 self._cache.clear()
             self._cache[word] = known
         return known

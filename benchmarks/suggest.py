@@ -1,0 +1,222 @@
+"""Are suggested sentences worth more than random ones? Ten rounds of ten on each corpus.
+
+    python benchmarks/suggest.py --corpora DIR --model 'runs/best-{domain}' [--corpus NAME]...
+
+A simulated curator labels ten sentences a round, out of a pool of training sentences; after each
+round the model is fitted anew to all that is labelled and scored on the test set. Two curators
+work from the same pools: one labels what `suggest` names, the other takes sentences at random.
+In the first round nothing is labelled yet, and `suggest` goes by the heads that the model has for
+other types. In --model, {domain} stands for the corpus's domain in lower case: the model must not
+have been trained on it, and heads that bear its name or labels are not asked. Each seed has a pool
+of its own; all seeds and both curators are fitted as one computation. Appends to
+benchmarks/results.jsonl: the mean F1 of all rounds, that of the last, and what there was to read.
+Needs torch, numpy, safetensors and tokenizers only. On a CPU take fewer --seeds, --pool and --test.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from record import record
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from hardner import corpora
+from hardner.batch import TagSet
+from hardner.episodes import distinct, numbers
+from hardner.evaluate.contender import kind_of
+from hardner.evaluate.exam import Exam
+from hardner.evaluate.score import Breakdown
+from hardner.learn.adaptation import Adaptation, adaptation
+from hardner.learn.fit import fit
+from hardner.learn.graph import arithmetic
+from hardner.learn.material import BENCHMARK
+from hardner.model.describe import load_model
+from hardner.model.layers import Params, part_of
+from hardner.model.tagger import Tagger
+from hardner.predict.doubt import Doubt, Head, doubts
+from hardner.predict.suggest import Shortlist, spread, words_of
+from hardner.seeds import seed_of
+from hardner.types import Corpus
+
+GPU = torch.cuda.is_available()
+DEVICE = "cuda" if GPU else "cpu"
+WHERE = torch.cuda.get_device_name() if GPU else f"cpu, {torch.get_num_threads()} threads"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How much is done."""
+
+    rounds: int
+    size: int
+    """Sentences a round."""
+    seeds: int
+    pool: int
+    """Training sentences to choose from, of each seed."""
+    test: int
+    """Test sentences."""
+    rule: Adaptation
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How one curator fared, the mean of all seeds."""
+
+    f1: tuple[float, ...]
+    """After each round."""
+    words: float
+    """Of all labelled sentences."""
+
+
+class Bench:
+    """A corpus, a model that has not seen it, and a pool for each seed."""
+
+    def __init__(self, corpus: Corpus, tagger: Tagger, params: Params, setting: Setting) -> None:
+        self.corpus, self.setting = corpus, setting
+        self.sources = tagger
+        labels = sorted({span.label for s in corpus.train for span in s.spans})
+        scheme = tagger.tag_sets[0].scheme
+        self.tagger = tagger.with_domains([TagSet(corpus.domain, tuple(labels), scheme)])
+        self.params = {n: p.to(DEVICE) for n, p in params.items()}
+        own = {corpus.name, corpus.domain, *labels}
+        self.heads = [
+            Head(d) for d, t in enumerate(tagger.tag_sets) if own.isdisjoint((t.domain, *t.labels))
+        ]
+        if not self.heads:
+            sys.exit(f"the model has heads for {corpus.domain} only: nothing to start from")
+        draws = [numbers("pool", corpus.name, seed) for seed in range(setting.seeds)]
+        size = min(setting.pool, len(corpus.train))
+        self.pools = [distinct(len(corpus.train), size, draw) for draw in draws]
+        self.used = sorted({row for pool in self.pools for row in pool})
+        wanted = min(setting.test, len(corpus.test))
+        test = sorted(distinct(len(corpus.test), wanted, numbers("test", corpus.name)))
+        self.exam = Exam(self.tagger, [corpus.test[row] for row in test], device=DEVICE)
+
+    def run(self) -> tuple[Curve, Curve]:
+        """Of the suggested and of the random sentences."""
+        seeds, size = range(self.setting.seeds), self.setting.size
+        suggested: list[list[int]] = [[] for _ in seeds]
+        fitted: Params | None = None
+        scores: list[list[float]] = []
+        for number in range(self.setting.rounds):
+            for seed, more in enumerate(self.suggested(suggested, fitted)):
+                suggested[seed] += more
+            drawn = [pool[: (number + 1) * size] for pool in self.pools]
+            fitted = self.fitted([*suggested, *drawn], number)
+            with arithmetic(self.setting.rule.precision, torch.device(DEVICE)):
+                found = self.exam(fitted)
+            scores.append([sum(parts.values(), Breakdown()).score.f1 for parts in found])
+            _say(number, scores[-1])
+        halves = [[row[: len(seeds)] for row in scores], [row[len(seeds) :] for row in scores]]
+        return self.curve(halves[0], suggested), self.curve(halves[1], drawn)
+
+    def suggested(
+        self, labelled: Sequence[Sequence[int]], fitted: Params | None
+    ) -> list[list[int]]:
+        """The next sentences of each seed, filled up at random where too few are suggested."""
+        train, size = self.corpus.train, self.setting.size
+        held = [Shortlist(1_000) for _ in labelled]
+        shown = [Counter(w for row in rows for w in words_of(train[row])) for rows in labelled]
+        for short, rows in zip(held, labelled, strict=True):
+            for row in rows:
+                short.refuse(train[row])
+        member = [set(pool) for pool in self.pools]
+        for row, found in self.read(fitted):
+            for seed, short in enumerate(held):
+                if row in member[seed]:
+                    short.add(row, train[row], found[seed % len(found)])
+        chosen = []
+        for seed, short in enumerate(held):
+            names = [c.place for c in spread(short.best(), size, shown[seed])]
+            rest = [row for row in self.pools[seed] if row not in {*names, *labelled[seed]}]
+            chosen.append([*names, *rest][:size])
+        return chosen
+
+    def read(self, fitted: Params | None) -> Iterator[tuple[int, list[Doubt]]]:
+        """Rows of training sentences, and what each seed's model is unsure of in them."""
+        sentences = [self.corpus.train[row] for row in self.used]
+        tagger, params, heads = self.sources, self.params, self.heads
+        if fitted is not None:
+            seeds = self.setting.seeds
+            ours = {n: p[:seeds] if p.shape[0] > 1 else p for n, p in fitted.items()}
+            tagger, params, heads = self.tagger, ours, [Head(0)]
+        with arithmetic(self.setting.rule.precision, torch.device(DEVICE)):
+            for row, found in doubts(tagger, params, sentences, heads):
+                yield self.used[row], found
+
+    def fitted(self, rows: Sequence[Sequence[int]], number: int) -> Params:
+        """The model fitted to each list of training sentences."""
+        place = [(self.corpus.name, number, task % self.setting.seeds) for task in range(len(rows))]
+        fresh = [
+            self.tagger.init_decoder(torch.Generator().manual_seed(seed_of("decoder", *at)))
+            for at in place
+        ]
+        decoder = {n: torch.cat([p[n] for p in fresh]).to(DEVICE) for n in fresh[0]}
+        shared = {n: p for n, p in self.params.items() if part_of(n) in ("encoder", "frozen")}
+        used, index = np.unique(np.array(rows, np.int64), return_inverse=True)
+        store = self.tagger.store([self.corpus.train[row] for row in used], device=DEVICE)
+        orders = [seed_of("order", *at) for at in place]
+        index = index.reshape(len(rows), -1)
+        return fit(self.tagger, shared | decoder, store, index, self.setting.rule, orders)
+
+    def curve(self, scores: list[list[float]], rows: Sequence[Sequence[int]]) -> Curve:
+        """The mean over seeds."""
+        words = [sum(len(self.corpus.train[row]) for row in own) for own in rows]
+        return Curve(tuple(statistics.mean(row) for row in scores), statistics.mean(words))
+
+
+def _say(number: int, scores: Sequence[float]) -> None:
+    half = len(scores) // 2
+    ours, random = statistics.mean(scores[:half]), statistics.mean(scores[half:])
+    print(f"  round {number + 1}: suggested {ours:.3f}, random {random:.3f}", file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpora", default="../shared/corpora")
+    parser.add_argument(
+        "--model", required=True, help="A folder; {domain} for the left-out domain."
+    )
+    parser.add_argument("--corpus", action="append", choices=BENCHMARK)
+    parser.add_argument("--preset", default="best", help="Of the adaptation.")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--size", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--pool", type=int, default=2_000)
+    parser.add_argument("--test", type=int, default=100_000)
+    parser.add_argument("--steps", type=int, help="Of the adaptation, if not the preset's.")
+    args = parser.parse_args()
+    for name in args.corpus or BENCHMARK:
+        start = time.perf_counter()
+        corpus = corpora.load(name, args.corpora)
+        tagger, params = load_model(args.model.format(domain=corpus.domain.lower()))
+        rule = adaptation(args.preset, kind_of(tagger))
+        if args.steps:
+            rule = replace(rule, steps=args.steps, passes=0.0)
+        setting = Setting(args.rounds, args.size, args.seeds, args.pool, args.test, rule)
+        print(name, file=sys.stderr)
+        ours, random = Bench(corpus, tagger, params, setting).run()
+        much = f"{args.rounds} rounds of {args.size}, {args.seeds} seeds"
+        lines = (
+            ("mean F1 of the rounds", statistics.mean(ours.f1), statistics.mean(random.f1), "of 1"),
+            ("F1 after the last", ours.f1[-1], random.f1[-1], "of 1"),
+            ("words to read", ours.words, random.words, "words"),
+        )
+        for what, mine, other, unit in lines:
+            case = f"{name}, {much}, {what}"
+            record("suggest", case, WHERE, mine, other, "random sentences", unit)
+        print(f"  {time.perf_counter() - start:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

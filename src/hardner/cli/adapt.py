@@ -1,0 +1,248 @@
+"""``hardner adapt``: from a few labelled sentences of a new type to a model for it."""
+
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hardner.checkpoint import CONFIG
+from hardner.cli.convert import _format
+from hardner.cli.terminal import bar, interruptible, stderr, warned
+from hardner.errors import FileError, HardnerError
+from hardner.files import shown
+from hardner.formats import Report, read
+from hardner.formats.report import Place
+from hardner.text import Problem, sentences
+from hardner.types import Sentence
+
+if TYPE_CHECKING:
+    from hardner.evaluate.score import Score
+    from hardner.predict.adapting import Report as Learnt
+    from hardner.predict.examples import Examples
+    from hardner.predict.forecast import Range
+    from hardner.predict.predictor import Predictor
+
+
+def adapt(
+    labelled: Annotated[
+        str,
+        typer.Argument(metavar="LABELLED", help="A file or folder in any format; - is stdin."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the new model.")],
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What to learn, if LABELLED has several labels."),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to start; by default the model that comes along."),
+    ] = None,
+    source_format: Annotated[
+        str | None,
+        typer.Option("--from", callback=_format, help="Format of the files, if not as they look."),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Labelled sentences to score the new model on."),
+    ] = None,
+    unlabelled: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Plain text of the same kind; it must not end up all tagged."
+        ),
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Add the type to those that the model finds already.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Another one, another model.")] = 0,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace a model in DIR; adapt even if the result is worse."),
+    ] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+) -> None:
+    """Make a model for a new entity type from 5 to 100 labelled sentences.
+
+    Parts of the sentences are held out in turn to say what F1 to expect, and what ten more would
+    bring. A result that tags everything or nothing, or is worse than a type that the model finds
+    already, is refused with the reason. With --keep the model's own types are found exactly as
+    before, and tagging takes a second pass for the new one. The folder appears when all went well.
+
+    Examples:
+
+    - `hardner adapt examples/devices-train.jsonl --label Device --out device-model`
+    - `hardner adapt devices.tsv --out device-model --test more.tsv --unlabelled abstracts.txt`
+    - `hardner adapt brat-folder/ --label Device --keep --out larger-model --json`
+    """
+    with interruptible(lambda: False), warned():
+        _check_out(out, force)
+        given = _labelled(labelled, label, source_format)
+        judged = _labelled(test, given.label, source_format) if test else None
+        more = _unlabelled(unlabelled, source_format) if unlabelled else None
+        told = _adapted(given, more, model, device, keep, seed, force, out)
+        report, predictor = told
+        score = _score(predictor, judged) if judged else None
+    for note in dict.fromkeys((*given.notes, *report.notes, *_shared(given, judged))):
+        stderr.print(f"warning: {note}", markup=False)
+    following = shlex.join(["hardner", "tag", "TEXT", "--model", str(out)])
+    if as_json:
+        typer.echo(json.dumps(_record(report, score, out, following), indent=1, ensure_ascii=False))
+    else:
+        for line in _lines(report, score, out, following):
+            typer.echo(line)
+
+
+def _check_out(out: Path, force: bool) -> None:
+    """Before any work, whether the model can be put there."""
+    if out.exists() and not force:
+        raise FileError(out, "exists already; name another folder, or replace it with --force")
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / CONFIG).is_file())):
+        raise FileError(out, "is not a hardner model, so it is not replaced; name another folder")
+
+
+def _labelled(path: str, label: str | None, format: str | None) -> "Examples":
+    from hardner.predict.examples import examples
+
+    try:
+        return examples(_sentences(path, format), label)
+    except FileError:
+        raise
+    except HardnerError as error:
+        raise FileError(shown(path), str(error)) from None
+
+
+def _sentences(path: str, format: str | None) -> list[Sentence]:
+    report = Report()
+    found: list[Sentence] = []
+    for document in read(path, format, report=report):
+        problems: list[Problem] = []
+        found += sentences(document, problems.append)
+        for problem in problems:
+            report.add(
+                f"a mention {problem.reason} and is left out", Place(path, None, document.id)
+            )
+    for line in report.lines():
+        stderr.print(f"warning: {line}", markup=False)
+    return found
+
+
+def _unlabelled(path: str, format: str | None) -> list[Sentence]:
+    found = [
+        sentence
+        for document in read(path, format, report=Report())
+        for sentence in sentences(replace(document, entities=()))
+        if sentence.tokens
+    ]
+    if not found:
+        raise FileError(shown(path), "holds no sentence to learn from")
+    return [replace(sentence, spans=()) for sentence in found]
+
+
+def _adapted(
+    given: "Examples",
+    unlabelled: list[Sentence] | None,
+    model: Path | None,
+    device: str,
+    keep: bool,
+    seed: int,
+    force: bool,
+    out: Path,
+) -> "tuple[Learnt, Predictor]":
+    from hardner.predict.adapting import adapt as learn
+    from hardner.predict.predictor import Predictor
+
+    start = Predictor.load(model, device)
+    with _listening() as heard:
+        predictor, report = learn(
+            start,
+            given.sentences,
+            given.label,
+            unlabelled=unlabelled,
+            keep=keep,
+            seed=seed,
+            force=force,
+            heard=heard,
+        )
+    predictor.save(out)
+    return report, predictor
+
+
+@contextmanager
+def _listening() -> Iterator[Callable[[int, int], None]]:
+    progress = bar()
+    task = progress.add_task("learning", total=None)
+    with progress:
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _score(predictor: "Predictor", judged: "Examples") -> "Score":
+    from hardner.evaluate.score import score
+
+    found = predictor.spans(judged.sentences, labels=[judged.label])
+    gold = [sentence.spans for sentence in judged.sentences]
+    return score(gold, [[span for span, _ in spans] for spans in found])
+
+
+def _shared(given: "Examples", judged: "Examples | None") -> Iterator[str]:
+    if judged is None:
+        return
+    learnt = {sentence.tokens for sentence in given.sentences}
+    both = sum(sentence.tokens in learnt for sentence in judged.sentences)
+    if both:
+        yield f"{both} of the {len(judged.sentences)} test sentences were learnt from"
+
+
+def _record(report: "Learnt", score: "Score | None", out: Path, following: str) -> dict[str, Any]:
+    expected = report.expected
+    tested = None
+    if score:
+        rates = {"f1": score.f1, "precision": score.precision, "recall": score.recall}
+        tested = {name: round(value, 4) for name, value in rates.items()} | asdict(score)
+    return {
+        "label": report.label,
+        "sentences": report.sentences,
+        "mentions": report.mentions,
+        "expected_f1": _rounded(expected.f1) if expected else None,
+        "more_sentences": expected.more if expected else None,
+        "expected_gain": _rounded(expected.gain) if expected else None,
+        "best_known_label": report.known,
+        "test": tested,
+        "notes": report.notes,
+        "seconds": round(report.seconds, 2),
+        "model": str(out),
+        "next": following,
+    }
+
+
+def _rounded(value: "Range") -> dict[str, float]:
+    return {name: round(number, 4) for name, number in asdict(value).items()}
+
+
+def _lines(report: "Learnt", score: "Score | None", out: Path, following: str) -> Iterator[str]:
+    from hardner.predict.forecast import LEVEL
+
+    yield f"{report.label}: {report.sentences} sentences, {report.mentions} mentions"
+    if report.expected is None:
+        yield "expected F1: unknown, as a single sentence cannot be both learnt from and held out"
+    else:
+        f1, gain = report.expected.f1, report.expected.gain
+        sure = f"{LEVEL:.0%} sure"
+        yield (
+            f"expected F1: {f1.value:.2f}, between {f1.low:.2f} and {f1.high:.2f} ({sure}), "
+            "on sentences like these"
+        )
+        yield (
+            f"with {report.expected.more} more sentences: {gain.value:+.2f}, between "
+            f"{gain.low:+.2f} and {gain.high:+.2f} ({sure})"
+        )
+    if score:
+        rates = f"precision {score.precision:.3f}, recall {score.recall:.3f}"
+        yield f"test F1: {score.f1:.3f} ({rates})"
+    yield f"model: {out}, after {report.seconds:.1f} s"
+    yield f"next: {following}"

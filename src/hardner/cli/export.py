@@ -1,0 +1,98 @@
+"""``hardner export``: a model for other tools."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hardner.cli.terminal import stderr
+from hardner.errors import HardnerError
+
+if TYPE_CHECKING:
+    from hardner.predict.predictor import Predictor
+    from hardner.types import Sentence
+
+
+def export(
+    context: typer.Context,
+    onnx: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write an ONNX model to this folder.")
+    ] = None,
+    huggingface: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="Write a Hugging Face folder for token classification."),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A model folder; by default the model that comes along."),
+    ] = None,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="ONNX with 8-bit weights: faster, a quarter as large.")
+    ] = False,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LABELLED",
+            help="Compare F1 on this file; by default what the model finds in an example text.",
+        ),
+    ] = None,
+) -> None:
+    """Write a model for other tools.
+
+    An ONNX model is a model folder that hardner reads as any other, run by onnxruntime; the file
+    encoder.onnx in it holds the encoder and all heads. It is compared with the model first, and
+    not written where F1 drops by more than .01. DIR may also be a Hugging Face folder.
+
+    Examples:
+
+    - `hardner export --onnx ./fast-model --int8`
+    - `hardner export --onnx ./mine-int8 --int8 --model ./mine --check devel.tsv`
+    - `hardner export --huggingface ./for-transformers --model ./my-bert`
+    """
+    if (onnx is None) == (huggingface is None):
+        context.fail("Say one of --onnx OUT and --huggingface OUT.")
+    if huggingface is not None and (int8 or check is not None):
+        context.fail("--int8 and --check are for --onnx.")
+
+    from hardner.predict.predictor import load
+
+    predictor = load(model)
+    if huggingface is not None:
+        from hardner.export.huggingface import write
+
+        write(predictor, huggingface)
+        stderr.print(f"{huggingface}: for AutoModelForTokenClassification", markup=False)
+    elif onnx is not None:
+        _onnx(predictor, onnx, int8, None if check is None else _labelled(check))
+
+
+def _onnx(
+    predictor: "Predictor", out: Path, int8: bool, labelled: "Sequence[Sentence] | None"
+) -> None:
+    from hardner.export.check import check, refuse
+    from hardner.export.onnx import to_onnx
+
+    made = to_onnx(predictor, quantised=int8)
+    checked = check(predictor, made, labelled)
+    refuse(checked, int8)
+    made.save(out)
+    size = sum(path.stat().st_size for path in out.iterdir()) / 1e6
+    kind = "8-bit weights" if int8 else f"scores differ by {checked.difference:.1g} at most"
+    against = "the model's own mentions" if labelled is None else "the labelled ones"
+    speed = "{:,.0f} -> {:,.0f} words/s".format(*checked.speed)
+    stderr.print(
+        f"{out}: {size:.0f} MB, {kind}; F1 {checked.before:.3f} -> {checked.after:.3f} against "
+        f"{against}; {speed}; next: hardner tag FILE --model {out}",
+        markup=False,
+    )
+
+
+def _labelled(path: Path) -> "list[Sentence]":
+    from hardner.formats import Report, read
+    from hardner.text import sentences
+
+    found = [s for d in read(path, report=Report()) for s in sentences(d, lambda problem: None)]
+    if not any(sentence.spans for sentence in found):
+        raise HardnerError(f"{path}: holds no mentions to check with")
+    return found

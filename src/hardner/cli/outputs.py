@@ -1,0 +1,136 @@
+"""Where tagged documents go: standard output, a file or a folder of files, in some format."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from hardner.cli.marked import marked
+from hardner.errors import FileError, HardnerError
+from hardner.files import atomic_write, is_standard, plain_name
+from hardner.formats import FORMATS, Report, format_to_write, write
+from hardner.formats.report import Place
+from hardner.formats.rich import encode
+from hardner.types import Document
+
+STANDARD = "<standard output>"
+
+
+@dataclass(frozen=True)
+class Output:
+    """A place, and the form in which documents are written there."""
+
+    place: Path | None
+    """None for standard output."""
+    folder: bool
+    """Whether the place is a folder in which each input has a file of its own."""
+    format: str
+    """A name in `FORMATS`; ``text`` is text with its mentions marked."""
+    scheme: str | None
+    report: Report
+
+    @classmethod
+    def of(
+        cls, out: str | None, format: str | None, scheme: str | None, report: Report
+    ) -> "Output":
+        """Find out what is meant; what cannot be written is refused."""
+        place = None if out is None or is_standard(out) else Path(out)
+        folder = place is not None and (str(out).endswith("/") or place.is_dir())
+        row = FORMATS[format or _usual(place, folder)]
+        if row.write is None:
+            raise HardnerError(f"{row.name} can be read but not written; choose another --to")
+        if scheme is not None and not row.tagged:
+            raise HardnerError(f"{row.name} has no tags, so no --scheme {scheme}")
+        return cls(place, folder and not row.folder, row.name, scheme, report)
+
+    @property
+    def growing(self) -> Path | None:
+        """The plain file with a document a line, which can be gone on with; None if it is none."""
+        if self.place is None or self.folder or self.format != "jsonl":
+            return None
+        plain = not self.place.name.lower().endswith((".json", ".gz", ".xz"))
+        return self.place if plain and (self.place.is_file() or not self.place.exists()) else None
+
+    def files(self, sources: Sequence[str]) -> dict[str, Path]:
+        """The output of each input; one file stands for all unless there is a folder."""
+        if self.place is None:
+            return {}
+        owners: dict[Path, str] = {}
+        for source in sources:
+            path = self.place / self._name(source) if self.folder else self.place
+            if self.folder and path in owners:
+                message = f"{owners[path]} and {source} would both be written here; rename one"
+                raise FileError(path, message)
+            if path.is_file() and not is_standard(source) and path.samefile(source):
+                raise FileError(path, "is read, so it cannot be --out as well; name another")
+            owners[path] = source
+        return {source: path for path, source in owners.items()}
+
+    def write(
+        self, documents: Iterable[Document], path: Path | None, labels: Sequence[str]
+    ) -> None:
+        """Write documents to a file, whole or not at all, or to standard output.
+
+        Args:
+            documents: Their scores are left out without a word where the format has no place.
+            path: None for standard output.
+            labels: Those of the model, in order, which gives them colours.
+        """
+        if path is None and self.format in ("text", "jsonl"):
+            with _standard_output():
+                self._stream(documents, labels)
+        elif path is not None and self.format == "text":
+            with atomic_write(path) as file:
+                file.writelines(f"{marked(d, labels).plain}\n" for d in documents)
+        else:
+            scored = "scores" in FORMATS[self.format].holds
+            fitting = documents if scored else map(_unscored, documents)
+            target = path or "-"
+            write(fitting, target, self.format, scheme=self.scheme, report=self.report)
+
+    def _stream(self, documents: Iterable[Document], labels: Sequence[str]) -> None:
+        console = Console(highlight=False, soft_wrap=True)
+        for document in documents:
+            if self.format == "jsonl":
+                sys.stdout.buffer.write(self.line(document).encode() + b"\n")
+            else:
+                console.print(marked(document, labels))
+
+    def line(self, document: Document) -> str:
+        """The document as a line of JSON."""
+        record = encode(document, self.report, Place(self.place or "-", document=document.id))
+        return json.dumps(record, ensure_ascii=False, allow_nan=False)
+
+    def _name(self, source: str) -> str:
+        ending = next(iter(FORMATS[self.format].endings), ".jsonl")
+        return ("stdin" if is_standard(source) else Path(plain_name(source)).stem) + ending
+
+
+def _usual(place: Path | None, folder: bool) -> str:
+    """The format where none is named."""
+    if place is None:
+        return "text" if sys.stdout.isatty() else "jsonl"
+    return "jsonl" if folder else format_to_write(place).name
+
+
+def _unscored(document: Document) -> Document:
+    bare = (replace(entity, score=1.0) for entity in document.entities)
+    return replace(document, entities=tuple(bare))
+
+
+@contextmanager
+def _standard_output() -> Iterator[None]:
+    """What the system refuses to take there, as one line; nothing is tried again at the end."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise FileError(STANDARD, error.strerror or str(error)) from None

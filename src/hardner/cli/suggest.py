@@ -1,0 +1,182 @@
+"""``hardner suggest``: which sentences to label next."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from hardner.cli.convert import _format
+from hardner.cli.terminal import bar, stderr
+from hardner.files import atomic_write
+from hardner.formats import Report, read, write
+from hardner.formats.report import Place
+from hardner.formats.rich import encode
+from hardner.text import sentences, tokenize
+from hardner.types import Document, Entity, Sentence
+
+if TYPE_CHECKING:
+    from hardner.predict.suggest import Suggestion
+
+
+def suggest(
+    texts: Annotated[
+        list[str], typer.Argument(metavar="TEXT...", help="Files or folders; - is stdin.")
+    ],
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A model folder; by default the model that comes along."),
+    ] = None,
+    count: Annotated[int, typer.Option("-n", min=1, help="How many sentences.")] = 10,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="What is to be learnt; the model need not know it. By default all."
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LABELLED", help="What is labelled already, in any format."),
+    ] = None,
+    source_format: Annotated[
+        str | None,
+        typer.Option("--from", callback=_format, help="Format of TEXT, if not as it looks."),
+    ] = None,
+    target_format: Annotated[
+        str | None,
+        typer.Option("--to", callback=_format, help="Write the sentences in a format."),
+    ] = None,
+    out: Annotated[
+        str, typer.Option(metavar="OUT", help="Where to write; - is standard output.")
+    ] = "-",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON lines on a terminal too, not a list to read.")
+    ] = False,
+) -> None:
+    """Choose the sentences that are most worth labelling next, each for a reason of its own.
+
+    Sentences count by hardness: the loss that the model expects of itself. One entity, or one
+    phrase, does not fill the list. With the model that comes along, or before anything is labelled,
+    they are sentences with possible mentions that no head of it explains. JSON lines hold each
+    sentence ready to be labelled, with its hardness and the reason.
+
+    Examples:
+
+    - `hardner suggest abstracts.txt -n 20 --label Device > to-label.jsonl`
+    - `hardner suggest abstracts/ --model device-model --exclude labelled.jsonl`
+    - `hardner suggest pool.tsv --model device-model --to brat --out next-ten/`
+    """
+    from hardner.predict.predictor import Predictor
+    from hardner.predict.suggest import LONGEST
+    from hardner.predict.suggest import suggest as chosen_from
+
+    predictor = Predictor.load(model)
+    overlong = 0
+
+    def watched(found: Iterable[Sentence]) -> Iterator[Sentence]:
+        nonlocal overlong
+        with bar() as shown:
+            task = shown.add_task("sentences", total=None)
+            for sentence in found:
+                shown.advance(task)
+                overlong += len(sentence) > LONGEST
+                yield sentence
+
+    found = chosen_from(
+        predictor,
+        watched(_sentences(texts, source_format)),
+        count,
+        label=label,
+        known=_sentences(exclude or [], None),
+    )
+    if overlong:
+        stderr.print(f"warning: {overlong:,} sentences of more than {LONGEST} words not considered")
+    if not found:
+        stderr.print("nothing to suggest: no other sentence has a chance of a mention")
+    elif target_format or out != "-":
+        report = Report()
+        write(map(_document, found), out, target_format, report=report)
+        for line in report.lines():
+            stderr.print(f"warning: {line}", markup=False)
+    elif as_json or not sys.stdout.isatty():
+        _write_lines(found)
+    else:
+        _show(found)
+
+
+def _sentences(paths: Iterable[str], format: str | None) -> Iterator[Sentence]:
+    """Of whatever is labelled in them, nothing matters."""
+    for path in paths:
+        for document in read(path, format, report=Report()):
+            yield from sentences(replace(document, entities=()))
+
+
+def _document(suggestion: "Suggestion") -> Document:
+    """The sentence by itself; tokens are kept where the text would be split into others."""
+    sentence = suggestion.sentence
+    offsets = _offsets(sentence)
+    ends = (0, *(end for _, end in offsets))
+    parts = zip(sentence.tokens, offsets, ends, strict=False)
+    text = "".join(" " * (start - before) + token for token, (start, _), before in parts)
+    same = offsets == list(tokenize(text))
+    kept = replace(sentence, spans=(), offsets=tuple(offsets))
+    return Document(sentence.id, text, sentences=() if same else (kept,))
+
+
+def _offsets(sentence: Sentence) -> list[tuple[int, int]]:
+    """Of the tokens in the sentence's own text; a space apart where they have no place in one."""
+    if sentence.offsets:
+        first = sentence.offsets[0][0]
+        return [(start - first, end - first) for start, end in sentence.offsets]
+    found, start = [], 0
+    for token in sentence.tokens:
+        found.append((start, start + len(token)))
+        start += len(token) + 1
+    return found
+
+
+def _write_lines(found: Iterable["Suggestion"]) -> None:
+    with atomic_write("-") as file:
+        for suggestion in found:
+            document, report = _document(suggestion), Report()
+            record = encode(document, report, Place("-", document=document.id))
+            record |= {
+                "hardness": round(suggestion.hardness, 4),
+                "reason": suggestion.reason,
+                "uncertain": [_possible(mention) for mention in _mentions(suggestion, document)],
+            }
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _mentions(suggestion: "Suggestion", document: Document) -> Iterator[Entity]:
+    offsets = _offsets(suggestion.sentence)
+    for span, share in suggestion.uncertain:
+        start, end = offsets[span.start][0], offsets[span.end - 1][1]
+        yield Entity(start, end, span.label, document.text[start:end], share)
+
+
+def _possible(mention: Entity) -> dict[str, object]:
+    return {
+        "start": mention.start,
+        "end": mention.end,
+        "label": mention.label,
+        "text": mention.text,
+        "score": round(mention.score, 4),
+    }
+
+
+def _show(found: Iterable["Suggestion"]) -> None:
+    console = Console(highlight=False)
+    for number, suggestion in enumerate(found, 1):
+        document = _document(suggestion)
+        text = Text(document.text)
+        for mention in _mentions(suggestion, document):
+            text.stylize("bold yellow", mention.start, mention.end)
+        console.print(Text.assemble((f"{number:>3}  ", "cyan"), text))
+        where = f"     {document.id}, hardness {suggestion.hardness:.2f}: {suggestion.reason}"
+        console.print(Text(where, style="dim"))

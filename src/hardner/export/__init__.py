@@ -1,0 +1,1 @@
+"""Models for other tools: spaCy, ONNX, Hugging Face."""

@@ -1,0 +1,94 @@
+"""PubMed's own XML (``PubmedArticleSet``), as its baseline and update files have it; read only.
+
+A document is an article: its PMID, its title, then each section of its abstract, a line each. The
+passages are ``title`` and, of a section, its label as written, else ``abstract``. Inline markup is
+read as its text. Titles and abstracts in other languages, books and deletions are counted.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from hardner.files import PathLike, open_binary
+from hardner.formats.bioc import SAFE_XML
+from hardner.formats.report import Place, Report
+from hardner.types import Document, Passage
+
+_ARTICLE, _BOOK, _DELETED = "PubmedArticle", "PubmedBookArticle", "DeleteCitation"
+_NOT_READ = {
+    "MedlineCitation/Article/VernacularTitle": "title in another language left out",
+    "MedlineCitation/OtherAbstract": "other abstract (another language or source) left out",
+}
+_SPACES = re.compile(r"[ \t\r\n]+")
+
+
+def sniff(head: str) -> bool:
+    return "<PubmedArticleSet" in head
+
+
+def read(path: PathLike, report: Report) -> Iterator[Document]:
+    with open_binary(path) as file:
+        elements = etree.iterparse(
+            file,
+            tag=(_ARTICLE, _BOOK, _DELETED),
+            remove_comments=True,
+            remove_pis=True,
+            **SAFE_XML,
+        )
+        try:
+            for _, element in elements:
+                place = Place(path, element.sourceline)
+                if element.tag == _ARTICLE:
+                    document = _document(element, place, report)
+                    if document is not None:
+                        yield document
+                elif element.tag == _BOOK:
+                    report.note("book or chapter left out", place)
+                else:
+                    report.note("deletion not carried out", place, len(element))
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
+        except etree.XMLSyntaxError as error:
+            first = next(iter(elements.error_log), None)  # the error itself may lack a line
+            line, message = (first.line, first.message) if first else (None, error.msg)
+            raise Place(path, line).error(f"not XML: {message}") from None
+
+
+def _document(element: Any, place: Place, report: Report) -> Document | None:
+    name = element.findtext("MedlineCitation/PMID", "").strip()
+    if not name:
+        raise place.error("an article without a PMID")
+    place = place._replace(document=name)
+    for path, reason in _NOT_READ.items():
+        if (count := len(element.findall(path))) > 0:
+            report.note(reason, place, count)
+    text, passages = "", []
+    for kind, part in _parts(element.find("MedlineCitation/Article"), place):
+        text += "\n" if text else ""
+        passages.append(Passage(len(text), len(text) + len(part), kind))
+        text += part
+    if not passages:
+        report.note("article without a title or an abstract left out", place)
+        return None
+    return Document(name, text, passages=tuple(passages))
+
+
+def _parts(article: Any, place: Place) -> Iterator[tuple[str, str]]:
+    """The kind and the text of the title and of each section, as far as there are any."""
+    if article is None:
+        return
+    for part in article.iterfind("ArticleTitle"):
+        if text := _text(part, place):
+            yield "title", text
+    for part in article.iterfind("Abstract/AbstractText"):
+        if text := _text(part, place):
+            yield part.get("Label") or "abstract", text
+
+
+def _text(element: Any, place: Place) -> str:
+    if (entity := next(element.iter(etree.Entity), None)) is not None:
+        raise place.error(f"holds the entity {entity.text}, which is not read; write the character")
+    return _SPACES.sub(" ", "".join(element.itertext())).strip(" ")

@@ -1,0 +1,128 @@
+"""Documents as rows of Parquet, with the fields of the project's JSON lines but sentences.
+
+Other columns are not read; of the fields, all but ``text`` may be missing.
+"""
+
+import io
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from hardner.errors import HardnerError
+from hardner.files import PathLike, atomic_binary, is_standard, open_binary, plain_name, stem
+from hardner.formats.jsonl import Record
+from hardner.formats.mention import check
+from hardner.formats.report import Place, Report
+from hardner.formats.rich import RICH, decode
+from hardner.types import Document
+
+ROWS = 500
+"""That are held at a time."""
+_COLUMNS = ("id", "text", "entities", "passages")
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise HardnerError("pyarrow is not installed; run: pip install 'hardner[ray]'") from None
+
+
+def read(path: PathLike, report: Report) -> Iterator[Document]:
+    for number, record in rows(path):
+        yield document_of(record, path, number)
+
+
+def document_of(record: Record, path: PathLike, number: int) -> Document:
+    """The document of a row; without an id, it is named after the file and the row."""
+    place = Place(path, number + 1)
+    filled = {name: _filled(value) for name, value in record.items() if value is not None}
+    document = decode({"id": f"{stem(path)}-{number + 1}", **filled}, place, Report())
+    check(document, place)
+    return document
+
+
+def _filled(value: Any) -> Any:
+    """Without what is null in the structures of a list."""
+    if not isinstance(value, list):
+        return value
+    kept = ({k: v for k, v in item.items() if v is not None} for item in value if item)
+    return list(kept)
+
+
+def count(path: PathLike) -> int:
+    """Rows of a file."""
+    return int(_opened(path).metadata.num_rows)
+
+
+def rows(path: PathLike, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Record]]:
+    """Some rows of a file with their numbers from 0; groups of rows outside are not read."""
+    arrow, _ = _arrow()
+    file = _opened(path)
+    known = file.schema_arrow.names
+    if "text" not in known:
+        raise Place(path).error('no column "text"')
+    columns = [name for name in _COLUMNS if name in known]
+    first, end = 0, file.metadata.num_rows if stop is None else stop
+    for group in range(file.num_row_groups):
+        size = file.metadata.row_group(group).num_rows
+        if first < end and start < first + size:
+            try:
+                batches = file.iter_batches(ROWS, [group], columns)
+                found = (row for batch in batches for row in batch.to_pylist())
+                for number, row in enumerate(found, first):
+                    if start <= number < end:
+                        yield number, row
+            except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+                raise Place(path).error(f"damaged Parquet: {_line(error)}") from None
+        first += size
+
+
+def _opened(path: PathLike) -> Any:
+    """The file; a compressed one is held whole, since Parquet is read from its end."""
+    arrow, parquet = _arrow()
+    with open_binary(path) as file:
+        packed = is_standard(path) or plain_name(path) != Path(path).name
+        source = io.BytesIO(file.read()) if packed else str(path)
+    try:
+        return parquet.ParquetFile(source)
+    except (arrow.ArrowException, OSError) as error:
+        raise Place(path).error(f"not Parquet: {_line(error)}") from None
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+    arrow, parquet = _arrow()
+    records = (RICH.encode(d, report, Place(path, document=d.id)) for d in documents)
+    with (
+        atomic_binary(path) as file,
+        parquet.ParquetWriter(file, _schema(arrow), compression="zstd") as writer,
+    ):
+        while some := list(islice(records, ROWS)):
+            writer.write_table(arrow.Table.from_pylist(some, schema=_schema(arrow)))
+
+
+def _schema(arrow: Any) -> Any:
+    whole, text = arrow.int64(), arrow.string()
+    place = [("start", whole), ("end", whole)]
+    entity = [
+        *place,
+        ("label", text),
+        ("text", text),
+        ("score", arrow.float64()),
+        ("identifier", text),
+        ("fragments", arrow.list_(arrow.list_(whole))),
+    ]
+    return arrow.schema(
+        [
+            ("id", text),
+            ("text", text),
+            ("entities", arrow.list_(arrow.struct(entity))),
+            ("passages", arrow.list_(arrow.struct([*place, ("kind", text)]))),
+        ]
+    )

@@ -1,0 +1,83 @@
+"""An encoder whose arithmetic is that of an ONNX graph (extra ``hardner[onnx]``); it only tags."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from hardner.batch import Batch, Features
+from hardner.errors import HardnerError
+from hardner.model.encoders import Encoded, in_windows
+from hardner.model.layers import Mode, Params
+from hardner.model.pieces import Pieces
+from hardner.types import Sentence
+
+PIECES, PLACES = "pieces", "places"
+"""Inputs: windows of pieces [W, P], 0 for padding; and where words begin in them, all windows
+laid end to end, [B, T]."""
+WORDS, EMISSIONS = "words", "emissions"
+"""Outputs: the vectors of the words [B, T, H], and what each of D heads says of them
+[D, B, T, C]."""
+
+
+@dataclass(frozen=True)
+class OnnxEncoder:
+    """Words are read as by the encoder that the graph was made from."""
+
+    graph: bytes = field(compare=False, repr=False)
+    pieces: Pieces = field(compare=False)
+    size: int
+    _sessions: dict[int, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """By process: the threads of one do not follow it into a fork."""
+
+    def __post_init__(self) -> None:
+        self._session()
+
+    def _session(self) -> Any:
+        here = os.getpid()
+        if here not in self._sessions:
+            self._sessions[here] = session(self.graph)
+        return self._sessions[here]
+
+    def init(self, rng: torch.Generator) -> Params:
+        """None: its numbers lie in the graph."""
+        return {}
+
+    def features(self, sentences: Sequence[Sentence]) -> Features:
+        """Windows of pieces, and the place of each word."""
+        return self.pieces.features(sentences)
+
+    def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
+        """The graph's vectors, on the device of the batch."""
+        if torch.is_grad_enabled():
+            made = "adapt the model it was made from and export the result"
+            raise HardnerError(f"an ONNX model tags and cannot learn; {made}")
+        windows = in_windows(batch.inputs["pieces"], self.pieces.limit).flatten(0, 1)  # [W, P]
+        heads = batch.inputs["heads"]  # [M, B, T]
+        rows = torch.arange(batch.lengths.numel(), device=heads.device).view(*heads.shape[:2], 1)
+        width = windows.numel() // batch.lengths.numel()
+        places = torch.cat((torch.zeros_like(rows), heads), dim=-1) + rows * width  # [M, B, 1 + T]
+        inputs = {PIECES: windows, PLACES: places.flatten(0, 1)}
+        (found,) = self._session().run([WORDS], {n: v.cpu().numpy() for n, v in inputs.items()})
+        vectors = torch.from_numpy(found).to(heads.device)
+        vectors = vectors.view(*places.shape, -1)  # [M, B, 1 + T, H]
+        return Encoded(vectors[:, :, 1:], vectors[:, :, 0])
+
+
+def session(graph: bytes) -> Any:
+    """A graph ready to run, on as many cores as torch uses."""
+    try:
+        runtime: Any = import_module("onnxruntime")
+    except ImportError:
+        message = "an ONNX model needs onnxruntime: pip install hardner[onnx]"
+        raise HardnerError(message) from None
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 3
+    try:
+        return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises no narrower one
+        raise HardnerError(f"damaged graph: {' '.join(str(error).split())[:200]}") from None

@@ -1,0 +1,110 @@
+"""The labelled sentences of a new type: what must hold before anything learns from them."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from hardner.errors import HardnerError
+from hardner.types import Sentence, Span
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Sentences with mentions of one label and no other, each sentence once."""
+
+    label: str
+    sentences: tuple[Sentence, ...]
+    notes: tuple[str, ...] = ()
+    """What the user should know of them, a line each."""
+
+    @property
+    def mentions(self) -> int:
+        """In all of them."""
+        return sum(len(sentence.spans) for sentence in self.sentences)
+
+
+def examples(sentences: Iterable[Sentence], label: str | None = None) -> Examples:
+    """The sentences with their mentions of a label; without one, of the only label there is."""
+    filled = [sentence for sentence in sentences if sentence.tokens]
+    if not filled:
+        raise HardnerError("there is no labelled sentence")
+    chosen = _chosen(filled, label)
+    for sentence in filled:
+        _refuse_two_labels(sentence, chosen)
+    own = [_only(sentence, chosen) for sentence in filled]
+    flat = [replace(sentence, spans=_outermost(sentence.spans)) for sentence in own]
+    nested = sum(len(a.spans) - len(b.spans) for a, b in zip(own, flat, strict=True))
+    once = _once(flat)
+    return Examples(chosen, once, tuple(_notes(once, nested, len(flat) - len(once))))
+
+
+def _chosen(sentences: Sequence[Sentence], label: str | None) -> str:
+    seen = Counter(span.label for sentence in sentences for span in sentence.spans)
+    listed = ", ".join(f"{name} ({count})" for name, count in sorted(seen.items()))
+    if not seen:
+        raise HardnerError("the sentences hold no mention at all; label at least one")
+    if label is None and len(seen) > 1:
+        raise HardnerError(f"the sentences have several labels, say which to learn: {listed}")
+    if label is not None and label not in seen:
+        raise HardnerError(f"no mention is labelled {label!r}; the labels are {listed}")
+    return label if label is not None else next(iter(seen))
+
+
+def _refuse_two_labels(sentence: Sentence, label: str) -> None:
+    for start, end, own in sentence.spans:
+        others = (s for s in sentence.spans if s[:2] == (start, end) and s.label != label)
+        if own == label and (other := next(others, None)):
+            words = " ".join(sentence.tokens[start:end])
+            both = f"{label} and {other.label}"
+            raise HardnerError(f"{_where(sentence)}: {words!r} is labelled both {both}; keep one")
+
+
+def _only(sentence: Sentence, label: str) -> Sentence:
+    spans = {span for span in sentence.spans if span.label == label}
+    return replace(sentence, spans=tuple(sorted(spans)))
+
+
+def _outermost(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Spans of which no two overlap, the longer rather than the shorter."""
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start - s.end, s)):
+        if all(span.end <= other.start or other.end <= span.start for other in kept):
+            kept.append(span)
+    return tuple(sorted(kept))
+
+
+def _once(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
+    """Each sentence once: a repeated one would be learnt from and held out at the same time."""
+    seen: dict[tuple[str, ...], Sentence] = {}
+    for sentence in sentences:
+        first = seen.setdefault(sentence.tokens, sentence)
+        if first.spans != sentence.spans:
+            one, other = (_said(s) for s in (first, sentence))
+            differ = f"it occurs twice and is labelled differently, {one} and {other}; mend one"
+            raise HardnerError(f"{_where(sentence)}: {differ}")
+    return tuple(seen.values())
+
+
+def _notes(sentences: Sequence[Sentence], nested: int, repeated: int) -> Iterable[str]:
+    if nested:
+        yield f"{nested} mentions that lie in or across a longer one were left out"
+    if repeated:
+        yield f"{repeated} sentences that repeat another were left out"
+    if len(sentences) == 1:
+        yield "one sentence is too few to say how well this will work; label a few more"
+    elif all(sentence.spans for sentence in sentences):
+        yield (
+            "every sentence holds a mention: in running text expect more false alarms than said; "
+            "a few sentences without one help"
+        )
+
+
+def _said(sentence: Sentence) -> str:
+    words = [" ".join(sentence.tokens[s.start : s.end]) for s in sentence.spans]
+    return " + ".join(map(repr, words)) or "nothing"
+
+
+def _where(sentence: Sentence) -> str:
+    start = " ".join(sentence.tokens)
+    short = start if len(start) <= 48 else start[:47] + "…"
+    return f"sentence {sentence.id!r} ({short})" if sentence.id else f"sentence {short!r}"

@@ -1,0 +1,46 @@
+"""A predictor's model folder: a tagger's, with the temperatures of its heads in the description."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from hardner import checkpoint
+from hardner.errors import FileError, HardnerError
+from hardner.model.describe import describe, files_of, load_model, shapes
+from hardner.model.layers import Params
+from hardner.model.tagger import Tagger
+
+BUNDLED = Path(__file__).parents[1] / "assets" / "model"
+TEMPERATURES = "temperatures"
+
+
+def read(folder: str | Path | None) -> tuple[Tagger, Params, dict[str, float]]:
+    """The tagger, its parameters and the temperatures that are known, by domain.
+
+    Without a folder, the model that comes with the package.
+    """
+    if folder is None and not BUNDLED.is_dir():
+        raise HardnerError("no model comes with this hardner; name the folder of one (--model DIR)")
+    where = Path(folder or BUNDLED)
+    if not where.is_dir():
+        raise FileError(where, "no such model folder")
+    tagger, params = load_model(where)
+    return tagger, params, _temperatures(where, tagger)
+
+
+def write(
+    folder: str | Path, tagger: Tagger, params: Params, temperatures: Mapping[str, float]
+) -> None:
+    """Whole or not at all; an earlier model there is replaced."""
+    own = {name: params[name] for name in shapes(tagger)}
+    config = {**describe(tagger), TEMPERATURES: dict(temperatures)}
+    checkpoint.save(folder, own, config, files_of(tagger))
+
+
+def _temperatures(folder: Path, tagger: Tagger) -> dict[str, float]:
+    raw = json.loads((folder / checkpoint.CONFIG).read_bytes()).get("config", {})
+    raw = raw.get(TEMPERATURES, {})
+    known = isinstance(raw, dict) and raw.keys() <= set(tagger.domains)
+    if not known or not all(isinstance(t, int | float) and 0 < t < 1e6 for t in raw.values()):
+        raise FileError(folder / checkpoint.CONFIG, f"damaged: odd {TEMPERATURES}: {raw}")
+    return {domain: float(value) for domain, value in raw.items()}

@@ -1,0 +1,118 @@
+"""What the sentences at hand say of a model's F1 on others like them, and of more sentences.
+
+Held-out counts of true positives, false positives and false negatives, a row a sentence, are
+weighed at random again and again (the Bayesian bootstrap), and one imaginary sentence, as good as
+not, is always among them: with two sentences anything is possible, with fifty it no longer counts.
+A power law takes the F1 from the number of sentences learnt from to another,
+
+    1 - F1(n) = (1 - F1(m)) * (n / m)^-b,
+
+its exponent being known beforehand from published learning curves and better from one's own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+DRAWS = 2000
+LEVEL = 0.9
+"""Share of the draws that an interval holds."""
+EXPONENT = (0.23, 0.14)
+"""Mean and deviation of b between neighbours of the 306 published pairs of 5 to 100 shots."""
+LUCK = 0.25
+"""Deviation of log(1 - F1) between models that learnt from other sentences, times their root."""
+BEST = 0.995
+"""No F1 is thought to be better, so that the law's logarithms exist."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number that is known up to chance."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, draws: Floats) -> "Range":
+        """The mean, and where the middle `LEVEL` of the draws lies."""
+        low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        return cls(float(draws.mean()), float(low), float(high))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How models that learnt from so many sentences did on sentences held out from them."""
+
+    learnt: float
+    counts: Floats
+    """tp, fp and fn of each sentence [K, 3]; zeros for one that was not held out."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What to expect of a model that learns from all sentences."""
+
+    f1: Range
+    gain: Range
+    """What `more` sentences would add to it."""
+    more: int
+    exponent: float
+    """Of the learning curve."""
+
+
+def forecast(
+    large: Trial, small: Trial | None, sentences: int, more: int = 10, seed: int = 0
+) -> Forecast:
+    """Carry what was seen on held-out sentences over to a model of all, and of more.
+
+    Args:
+        large: With models that learnt from most of the sentences.
+        small: With models that learnt from few of them; without it the exponent is a guess.
+        sentences: How many there are.
+        more: To say what so many further ones bring.
+        seed: Of the draws.
+    """
+    rng = np.random.default_rng((seed, 1))
+    trials = [large] if small is None else [large, small]
+    missed = 1 - np.minimum(resampled(np.stack([t.counts for t in trials]), seed), BEST)
+    b = _exponent([t.learnt for t in trials], missed, rng)
+    luck = np.exp(rng.normal(0, LUCK / sentences**0.5, DRAWS))
+    now = np.minimum(missed[0] * (sentences / large.learnt) ** -b * luck, 1.0)
+    then = now * ((sentences + more) / sentences) ** -b
+    return Forecast(Range.of(1 - now), Range.of(now - then), more, float(b.mean()))
+
+
+def _exponent(learnt: list[float], missed: Floats, rng: np.random.Generator) -> Floats:
+    """Draws of b: what is known beforehand and what was seen, weighed by their precision."""
+    mean, deviation = EXPONENT
+    if len(learnt) == 2 and learnt[1] < learnt[0]:
+        apart = np.log(learnt[0] / learnt[1])
+        seen = np.log(missed[1] / missed[0]) / apart
+        luck = LUCK * (1 / learnt[0] + 1 / learnt[1]) ** 0.5 / apart
+        noise = float(seen.var()) + luck**2
+        share = deviation**2 / (deviation**2 + noise)
+        mean += share * (float(seen.mean()) - mean)
+        deviation *= (1 - share) ** 0.5
+    return np.maximum(rng.normal(mean, deviation, DRAWS), 0.0)
+
+
+def resampled(counts: Floats, seed: int = 0) -> Floats:
+    """Draws of the F1 that counts [N, K, 3] are a sample of, paired between the N: [N, DRAWS]."""
+    tp, fp, fn = np.moveaxis(np.asarray(counts, np.float64), -1, 0)  # [N, K]
+    right, every = 2 * tp, 2 * tp + fp + fn
+    rng = np.random.default_rng(seed)
+    fancied, weight = rng.random(DRAWS), rng.exponential(size=DRAWS)
+    there = np.flatnonzero(every.any(0))
+    if not len(there):
+        return np.broadcast_to(fancied, (len(tp), DRAWS))
+    # With few sentences their spread is underrated; weights that vary more make up for it.
+    shape = max((len(there) - 1) / (len(there) + 1), 0.25)
+    weights = rng.gamma(shape, 1 / shape, (len(there), DRAWS))
+    usual = weight * every[:, there].mean(1, keepdims=True)  # [N, DRAWS]
+    found: Floats = (right[:, there] @ weights + fancied * usual) / (
+        every[:, there] @ weights + usual
+    )
+    return found

@@ -1,0 +1,137 @@
+"""Ray: a cluster to work on, and rows spread over its workers by Ray Data."""
+
+import logging
+import os
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from hardner.errors import HardnerError
+
+PATIENCE = 15.0
+"""Seconds that a cluster is given to answer."""
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"
+"""How HTTP/2, and so gRPC, begins: a preface and empty settings; the answer is settings too."""
+STORE = 128 << 20
+"""Bytes of shared memory of a cluster of our own: shards never pass through it."""
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_DEDUP_LOGS": "0",
+}
+"""Nothing is reported to anybody, and nothing but our own lines is said."""
+
+
+@contextmanager
+def cluster(address: str | None = None) -> Iterator[Any]:
+    """Ray, connected to the cluster at an address, or to one on this machine for the time being.
+
+    A connection that is there already is used and left as it is.
+    """
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import_module("ray.data")
+        ray: Any = import_module("ray")
+    except ImportError:
+        raise HardnerError("Ray is not installed; run: pip install 'hardner[ray]'") from None
+    if ray.is_initialized():
+        yield ray
+        return
+    own = {"include_dashboard": False, "object_store_memory": STORE} if address is None else {}
+    if address is not None:
+        _probe(address)
+    try:
+        with _hushed():
+            ray.init(
+                address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **own
+            )
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise HardnerError(_no_cluster(address, error)) from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Ray's core writes to the standard error whatever it is told; here it writes to nowhere."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _probe(address: str) -> None:
+    """Whether a gRPC server answers there, as Ray's does: Ray itself would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdecimal():
+        return  # "auto" and the like are Ray's own to look up.
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), PATIENCE) as line:
+            line.sendall(GREETING)
+            answer = line.recv(9)
+    except (OSError, OverflowError) as error:
+        raise HardnerError(_no_cluster(address, error)) from None
+    if answer[3:4] != b"\x04" and os.environ.get("RAY_USE_TLS", "0") == "0":
+        raise HardnerError(_no_cluster(address, "something else listens there"))
+
+
+def _no_cluster(address: str | None, error: Exception | str) -> str:
+    said = " ".join(str(error).split())[:200] or type(error).__name__
+    if address is None:
+        return f"Ray cannot start on this machine: {said}"
+    return f"no Ray cluster answers at {address}: {said}"
+
+
+def spread(
+    ray: Any, rows: Sequence[str], worker: type, arguments: tuple[Any, ...], workers: int, gpu: bool
+) -> Iterator[str]:
+    """What workers make of each row, as it is made; a row of a worker that dies goes to another.
+
+    Args:
+        ray: As `cluster` gives it.
+        rows: Text, which is small: what is large is read by the workers themselves.
+        worker: A class; ``worker(*arguments)(row)`` is called in one process of its own each.
+        arguments: Of its constructor.
+        workers: How many at most.
+        gpu: Whether each is to have a GPU.
+    """
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    there = int(ray.cluster_resources().get("GPU" if gpu else "CPU", 1)) or 1
+    pool = ray.data.ActorPoolStrategy(size=max(1, min(workers or there, there, len(rows))))
+    made = ray.data.from_items([{"row": row} for row in rows], override_num_blocks=len(rows)).map(
+        _Caller,
+        fn_constructor_args=(worker, arguments),
+        compute=pool,
+        num_cpus=1,
+        num_gpus=1 if gpu else 0,
+    )
+    try:
+        for found in made.iter_rows():
+            yield found["row"]
+    except ray.exceptions.RayError as error:
+        said = " ".join(str(getattr(error, "cause", None) or error).split())
+        raise HardnerError(f"Ray: {said[-300:]}") from None
+
+
+class _Caller:
+    """A worker as Ray Data wants it: from a row to a row."""
+
+    def __init__(self, worker: type, arguments: tuple[Any, ...]) -> None:
+        self._call = worker(*arguments)
+
+    def __call__(self, row: dict[str, str]) -> dict[str, str]:
+        return {"row": self._call(row["row"])}

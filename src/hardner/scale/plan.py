@@ -1,0 +1,159 @@
+"""What is to be done, fixed before it is begun: the settings and a list of shards."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hardner import __version__
+from hardner.errors import FileError
+from hardner.files import atomic_write, read_text
+from hardner.predict.folder import BUNDLED
+from hardner.scale.inputs import Input
+
+PLAN = "plan.json"
+GROUPS = 256
+"""Of shards that a worker makes in one go, if there are as many: enough for any number of workers
+to be busy, and few enough that inputs are not read in vain up to each shard's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that the output depends on; where and how fast it is made is not among it."""
+
+    model: str
+    """A checksum of its folder."""
+    labels: tuple[str, ...] | None
+    """Only these; all of the model's if None."""
+    min_score: float
+    to: str
+    """``jsonl`` or ``parquet``."""
+    shard: int
+    """Documents of a shard, at most."""
+    inputs: tuple[Input, ...]
+    hardner: str = __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A piece of work: some documents of an input, and the file that they become."""
+
+    name: str
+    source: Input
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Settings and what is known of the inputs."""
+
+    settings: Settings
+    counts: tuple[int, ...]
+    """How many documents each holds."""
+    notes: Mapping[str, int]
+    """What could not be kept in reading them, counted by reason."""
+
+    def shards(self) -> list[Shard]:
+        """In the order of the documents; names sort the same way."""
+        size = self.settings.shard
+        pieces = [
+            (source, start, min(start + size, count))
+            for source, count in zip(self.settings.inputs, self.counts, strict=True)
+            for start in range(0, count, size)
+        ]
+        ending = self.settings.to
+        return [Shard(f"part-{n:06}.{ending}", *piece) for n, piece in enumerate(pieces)]
+
+
+def grouped(shards: Sequence[Shard]) -> list[list[Shard]]:
+    """Neighbours of one input, which a worker makes while it reads the input once."""
+    size = max(1, len(shards) // GROUPS)
+    groups: list[list[Shard]] = []
+    for shard in shards:
+        if groups and groups[-1][0].source == shard.source and len(groups[-1]) < size:
+            groups[-1].append(shard)
+        else:
+            groups.append([shard])
+    return groups
+
+
+def checksum(model: str | Path | None) -> str:
+    """Of all files of a model folder; of the bundled one where none is named."""
+    folder = Path(model) if model is not None else BUNDLED
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*")):
+        with path.open("rb") as file:
+            digest.update(
+                f"{path.name}:{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode()
+            )
+    return digest.hexdigest()
+
+
+def write(plan: Plan, out: Path) -> None:
+    """Beside the shards to be."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(out, f"cannot be written: {error.strerror}") from None
+    with atomic_write(out / PLAN) as file:
+        file.write(json.dumps(asdict(plan), indent=1, ensure_ascii=False) + "\n")
+
+
+def leftover(path: Path) -> bool:
+    """Whether it is half a file that a killed process left."""
+    return path.name.startswith(".hardner-") and path.suffix == ".tmp"
+
+
+def held(out: Path) -> Plan | None:
+    """The plan that a folder was begun with, if it was; other files there are an error."""
+    path = out / PLAN
+    if not path.exists():
+        if out.exists() and (not out.is_dir() or not all(map(leftover, out.iterdir()))):
+            raise FileError(out, f"exists and holds no {PLAN}; name a new folder for the output")
+        return None
+    try:
+        raw = json.loads(read_text(path))
+        return Plan(_settings(raw["settings"]), tuple(map(int, raw["counts"])), dict(raw["notes"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileError(path, f"damaged: {error!r}") from None
+
+
+def _settings(raw: Mapping[str, Any]) -> Settings:
+    labels = raw["labels"]
+    inputs = tuple(Input(**source) for source in raw["inputs"])
+    return Settings(
+        **{**raw, "labels": None if labels is None else tuple(labels), "inputs": inputs}
+    )
+
+
+def refuse_others(out: Path, before: Settings, now: Settings) -> None:
+    """Shards of two settings must not lie side by side."""
+    old, new = asdict(before), asdict(now)
+    if differing := [name for name in new if old[name] != new[name]]:
+        said = ", ".join(_difference(name, old[name], new[name]) for name in differing)
+        message = f"was begun with other settings ({said}); use those again or another folder"
+        raise FileError(out, message)
+
+
+def _difference(name: str, old: Any, new: Any) -> str:
+    if name == "inputs":
+        return _other_inputs(old, new)
+    if name == "model":
+        return "another model"
+    return f"{name} {json.dumps(old)}, now {json.dumps(new)}"
+
+
+def _other_inputs(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> str:
+    then, now = _by_path(old), _by_path(new)
+    if then.keys() == now.keys():
+        changed = next((path for path in now if then[path] != now[path]), None)
+        return f"{changed} has changed since" if changed else "the inputs in another order"
+    added, gone = sorted(now.keys() - then.keys()), sorted(then.keys() - now.keys())
+    return f"without {added[0]}" if added else f"with {gone[0]}"
+
+
+def _by_path(inputs: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {source["path"]: source for source in inputs}

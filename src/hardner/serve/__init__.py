@@ -1,0 +1,1 @@
+"""The workbench: a project in one file, its HTTP interface, and the page that uses it."""

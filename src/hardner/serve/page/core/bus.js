@@ -1,0 +1,12 @@
+/**
+ * How the parts hear of each other: names with a detail.
+ *
+ * status, types, documents, model, changed (sentence ids), sentence (id), opened (document),
+ * connection (bool), threshold, cursor.
+ */
+const target = new EventTarget();
+
+export const emit = (name, detail) => target.dispatchEvent(new CustomEvent(name, { detail }));
+
+export const on = (name, listener) =>
+  target.addEventListener(name, (event) => listener(event.detail));

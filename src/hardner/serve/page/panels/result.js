@@ -1,0 +1,128 @@
+/** What a finished run says: expected F1, what changed, and the mistakes on the held-out part. */
+import { get } from "../core/api.js";
+import { byId, count, figure, h } from "../core/dom.js";
+import { told } from "../core/live.js";
+import { openDocument } from "../text/reader.js";
+
+export const result = (run) => [
+  expected(run.result),
+  ...types(run.result.types),
+  ...run.result.notes.map((note) => h("p", {}, note)),
+  ...changes(run.result.changes),
+  ...heldOut(run.result.held_out),
+];
+
+const expected = ({ f1, low, high, gain }) =>
+  f1 === null
+    ? h("p", {}, "Too few labels to estimate F1. A few more labelled sentences make it possible.")
+    : h(
+        "p",
+        { class: "expected" },
+        "Expected F1 ",
+        h("strong", {}, figure(f1)),
+        ` (${figure(low)} to ${figure(high)}).`,
+        gain !== null &&
+          h("span", { class: "quiet" }, ` Some 10 more sentences would add about ${figure(gain)}.`),
+      );
+
+/** Each type alone, where there are several. */
+const types = (all) =>
+  all.length < 2
+    ? []
+    : [
+        h(
+          "table",
+          {},
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              ["Type", "Mentions", "F1", "Interval"].map((t) => h("th", { scope: "col" }, t)),
+            ),
+          ),
+          h(
+            "tbody",
+            {},
+            all.map((t) =>
+              h(
+                "tr",
+                {},
+                [
+                  t.label,
+                  String(t.mentions),
+                  figure(t.f1),
+                  `${figure(t.low)}–${figure(t.high)}`,
+                ].map((cell) => h("td", {}, cell)),
+              ),
+            ),
+          ),
+        ),
+      ];
+
+const go = (sentence) =>
+  told(async () => {
+    const found = await get(`/api/sentences/${sentence}`);
+    await openDocument(found.document, found);
+    byId("text").focus();
+  });
+
+function changes(found) {
+  if (!found) return [];
+  const { looked, kept, gained, lost } = found;
+  const sum = `On ${count(looked, "sentence")} without labels: ${count(kept, "mention")} as before, ${gained.length} gained, ${lost.length} lost.`;
+  return [
+    h("h3", {}, "What changed"),
+    h("p", {}, sum),
+    ...[
+      ["Gained", gained, "+"],
+      ["Lost", lost, "−"],
+    ]
+      .filter(([, rows]) => rows.length)
+      .map(([title, rows, sign]) =>
+        h(
+          "details",
+          {},
+          h("summary", {}, `${title}: ${rows.length}`),
+          h(
+            "ul",
+            { class: "plain" },
+            rows.map((row) => change(row, sign)),
+          ),
+        ),
+      ),
+  ];
+}
+
+const change = (row, sign) =>
+  h(
+    "li",
+    {},
+    h("button", { class: "link", on: { click: go(row.sentence) } }, `${sign} ${row.text}`),
+    ` ${row.label} ${figure(row.score)}`,
+    h("span", { class: "quiet context" }, row.context),
+  );
+
+function heldOut(found) {
+  if (!found) return [];
+  const { sentences, precision, recall, f1, mistakes } = found;
+  return [
+    h("h3", {}, "On the held-out part"),
+    h(
+      "p",
+      {},
+      `${count(sentences, "sentence")}: precision ${figure(precision)}, recall ${figure(recall)}, F1 ${figure(f1)}.`,
+    ),
+    mistakes.length > 0 && h("ul", { class: "plain" }, mistakes.map(mistake)),
+  ];
+}
+
+const mistake = (row) =>
+  h(
+    "li",
+    {},
+    h("button", { class: "link", on: { click: go(row.sentence) } }, row.kind),
+    ` ${[row.right.join(" ") || "nothing", row.found.join(" ") || "nothing"].join(" → ")}${row.count > 1 ? ` ×${row.count}` : ""}`,
+    h("span", { class: "quiet context" }, row.context),
+  );

@@ -1,0 +1,141 @@
+/** Which words are picked: by keyboard, mouse, or by a part of the page that leads there. */
+import { emit } from "../core/bus.js";
+import { byId } from "../core/dom.js";
+import { draft } from "../core/drafts.js";
+
+/** `anchor` stays and `focus` moves while a selection is extended; both are word indices. */
+const cursor = { id: null, anchor: 0, focus: 0 };
+
+const text = () => byId("text");
+
+const rowOf = (id) => text().querySelector(`.sentence[data-id="${id}"]`);
+
+const rows = () => [...text().querySelectorAll(".sentence")];
+
+const wordAt = (id, index) => rowOf(id)?.querySelector(`.word[data-at="${index}"]`);
+
+/** `{id, start, end}`, or null where nothing is open. */
+export function picked() {
+  if (cursor.id === null || !draft(cursor.id)?.sentence) return null;
+  const { id, anchor, focus } = cursor;
+  return { id, start: Math.min(anchor, focus), end: Math.max(anchor, focus) + 1 };
+}
+
+export function pick(id, start, end, scroll = true) {
+  Object.assign(cursor, { id, anchor: start, focus: end - 1 });
+  show(scroll);
+}
+
+export function unpick() {
+  cursor.id = null;
+}
+
+/** Marks the picked words; called again when a sentence was drawn anew. */
+export function show(scroll = false) {
+  const now = picked();
+  for (const old of text().querySelectorAll(".picked, .current, .head")) {
+    old.classList.remove("picked", "current", "head");
+  }
+  if (!now) return;
+  const row = rowOf(now.id);
+  if (!row) return;
+  row.classList.add("current");
+  for (const part of row.querySelectorAll("[data-at]")) {
+    const at = Number(part.dataset.at);
+    const last = part.classList.contains("gap") ? now.end - 1 : now.end;
+    part.classList.toggle("picked", at >= now.start && at < last);
+  }
+  const head = wordAt(now.id, cursor.focus);
+  head?.classList.add("head");
+  if (scroll) head?.scrollIntoView({ block: "nearest" });
+  emit("cursor", now);
+}
+
+function to(id, at, extend) {
+  if (extend && id !== cursor.id) return;
+  Object.assign(cursor, { id, focus: at, anchor: extend ? cursor.anchor : at });
+  show(true);
+}
+
+const lengthOf = (row) => row.querySelectorAll(".word").length;
+
+/** One word on, into the next sentence where one ends. */
+function step(by, extend) {
+  const all = rows();
+  const row = rowOf(cursor.id);
+  const at = cursor.focus + by;
+  if (at >= 0 && at < lengthOf(row)) return to(cursor.id, at, extend);
+  const next = all[all.indexOf(row) + by];
+  if (!next || extend) return undefined;
+  return to(Number(next.dataset.id), by > 0 ? 0 : lengthOf(next) - 1, false);
+}
+
+/** To the nearest word one line up or down. */
+function line(by, extend) {
+  const all = [...text().querySelectorAll(".word")];
+  const middle = (box) => (box.left + box.right) / 2;
+  const from = wordAt(cursor.id, cursor.focus);
+  const here = from.getBoundingClientRect();
+  let best = null,
+    top = null;
+  for (let i = all.indexOf(from) + by; i >= 0 && i < all.length; i += by) {
+    const box = all[i].getBoundingClientRect();
+    if (Math.abs(box.top - here.top) < here.height / 2) continue;
+    top ??= box.top;
+    if (Math.abs(box.top - top) > here.height / 2) break;
+    const away = Math.abs(middle(box) - middle(here));
+    if (!best || away < best.away) best = { word: all[i], away };
+  }
+  if (best)
+    to(Number(best.word.closest(".sentence").dataset.id), Number(best.word.dataset.at), extend);
+}
+
+function edge(last, everywhere, extend) {
+  const all = rows();
+  const row = everywhere ? all.at(last ? -1 : 0) : rowOf(cursor.id);
+  to(Number(row.dataset.id), last ? lengthOf(row) - 1 : 0, extend);
+}
+
+const MOVES = {
+  ArrowRight: (e) => step(1, e.shiftKey),
+  ArrowLeft: (e) => step(-1, e.shiftKey),
+  ArrowDown: (e) => line(1, e.shiftKey),
+  ArrowUp: (e) => line(-1, e.shiftKey),
+  Home: (e) => edge(false, e.ctrlKey, e.shiftKey),
+  End: (e) => edge(true, e.ctrlKey, e.shiftKey),
+  Escape: () => to(cursor.id, cursor.focus, false),
+};
+
+/** Whether the key moved the cursor. */
+export function move(event) {
+  if (!Object.hasOwn(MOVES, event.key) || event.altKey || !picked()) return false;
+  MOVES[event.key](event);
+  return true;
+}
+
+function under(event) {
+  const hit = document.elementFromPoint(event.clientX, event.clientY);
+  const part = hit?.closest(".word, .gap, .tag");
+  return part && text().contains(part) ? part : null;
+}
+
+/** Drag picks words, a click on a label's name picks its words, Shift and a click extends. */
+export function follow() {
+  let dragging = false;
+  text().addEventListener("pointerdown", (event) => {
+    const part = under(event);
+    if (!part || event.button) return;
+    const id = Number(part.closest(".sentence").dataset.id);
+    if (part.classList.contains("tag"))
+      return pick(id, Number(part.dataset.start), Number(part.dataset.end));
+    dragging = event.pointerType === "mouse";
+    return to(id, Number(part.dataset.at), event.shiftKey);
+  });
+  text().addEventListener("pointermove", (event) => {
+    if (!dragging || !(event.buttons & 1)) return;
+    const part = under(event);
+    const inside = part && Number(part.closest(".sentence").dataset.id) === cursor.id;
+    if (inside && part.dataset.at !== undefined) to(cursor.id, Number(part.dataset.at), true);
+  });
+  addEventListener("pointerup", () => (dragging = false));
+}

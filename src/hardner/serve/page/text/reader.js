@@ -1,0 +1,219 @@
+/** The open document: its sentences, drawn once and drawn again when they change. */
+import { get, patch, remove } from "../core/api.js";
+import { emit, on } from "../core/bus.js";
+import { byId, count, h } from "../core/dom.js";
+import { draft, forget, know } from "../core/drafts.js";
+import { note, told } from "../core/live.js";
+import { project } from "../core/project.js";
+import { shownFrom } from "../core/settings.js";
+import { pending } from "../core/spans.js";
+import { paint, words } from "./paint.js";
+import { pick, picked, show, unpick } from "./cursor.js";
+
+const PAGE = 200;
+
+/** `{id, name, held_out, total, start, ids}`: the part of a document that is on the page. */
+let open = null;
+let wanted = 0;
+let doubts = new Map();
+
+export const opened = () => open;
+
+export const suggestionsOf = (known) =>
+  pending(known.sentence.predicted, known.labels, shownFrom());
+
+const STATES = { open: "open", labelled: "labelled", none: "no entity" };
+const SYMBOLS = { open: "○", labelled: "●", none: "∅" };
+const SAVES = {
+  clean: "",
+  waiting: "not saved",
+  saving: "saving",
+  saved: "saved",
+  conflict: "conflict",
+};
+
+/** Opens a document, at a sentence if one is named: `{id, position, uncertain}`. */
+export async function openDocument(id, sentence = null) {
+  const start = sentence ? Math.max(0, sentence.position - PAGE / 4) : 0;
+  const mine = (wanted += 1);
+  const found = await get(`/api/documents/${id}?start=${start}&limit=${PAGE}`);
+  if (mine !== wanted) return;
+  const ids = found.sentences.map((s) => s.id);
+  open = { ...found, start, ids };
+  doubts = new Map(sentence?.uncertain ? [[sentence.id, sentence.uncertain]] : []);
+  forget(ids);
+  know(found.sentences);
+  unpick();
+  draw();
+  const first = sentence ? draft(sentence.id) : draft(ids[0]);
+  if (first) lead(first, sentence?.uncertain);
+  emit("opened", open);
+}
+
+function lead(known, uncertain) {
+  const span = uncertain?.[0] ?? suggestionsOf(known)[0] ?? { start: 0, end: 1 };
+  pick(known.id, span.start, span.end);
+}
+
+function draw() {
+  const none = !open;
+  for (const id of ["toolbar", "text", "held-out-label", "remove"]) byId(id).hidden = none;
+  byId("text-empty").hidden = !none;
+  byId("document-title").textContent = open?.name ?? "No document open";
+  if (none) return emptyText();
+  byId("held-out").checked = open.held_out;
+  const text = byId("text");
+  text.setAttribute("aria-label", `Text of ${open.name}`);
+  text.replaceChildren(...more(-1), ...open.ids.map(row), ...more(1));
+  text.scrollTop = 0;
+  return show();
+}
+
+function emptyText() {
+  const { counts } = project.status ?? { counts: { documents: 0 } };
+  const hint = counts.documents
+    ? "Choose a document on the left, or press Next to start with the hardest sentence."
+    : "Start by adding documents: paste an abstract, or drop a file of any format here. " +
+      "Then make a type, pick words and press the type's key.";
+  byId("text-empty").replaceChildren(h("p", {}, hint));
+}
+
+function row(id) {
+  const made = h("div", { class: "sentence", data: { id } });
+  redraw(made);
+  return made;
+}
+
+const looks = new WeakMap();
+
+/** Draws a sentence, unless it would look the same. */
+function redraw(element) {
+  const known = draft(Number(element.dataset.id));
+  const { sentence, labels, save } = known;
+  const state = labels.none ? "none" : labels.spans.length ? "labelled" : "open";
+  const guesses = suggestionsOf(known);
+  const marks = [
+    ...labels.spans.map((s) => ({ ...s, kind: "label" })),
+    ...guesses.map((s) => ({ ...s, kind: "guess" })),
+    ...(state === "open" ? doubtsOf(known, guesses) : []),
+  ];
+  const look = JSON.stringify([marks, state, save, sentence.disagrees, project.types]);
+  if (looks.get(element) === look) return;
+  looks.set(element, look);
+  Object.assign(element.dataset, { state, save });
+  const text = h("span", { class: "words" }, paint(sentence, marks));
+  element.replaceChildren(gutter(sentence, state, save), text);
+}
+
+/** What the model was unsure of and did not suggest anyway. */
+const doubtsOf = (known, guesses) =>
+  (doubts.get(known.id) ?? [])
+    .filter((d) => !guesses.some((g) => g.start === d.start && g.end === d.end))
+    .map((d) => ({ ...d, kind: "doubt" }));
+
+function gutter(sentence, state, save) {
+  const disagrees = save !== "waiting" && save !== "saving" && sentence.disagrees;
+  return h(
+    "span",
+    { class: "gutter" },
+    h("span", { class: "state", title: STATES[state] }, SYMBOLS[state]),
+    h("span", { class: "hidden" }, `${STATES[state]}: `),
+    disagrees && h("span", { class: "disagrees", title: "The model sees it differently" }, "≠"),
+    h("span", { class: "save" }, SAVES[save]),
+  );
+}
+
+/** A way to the sentences before or behind those on the page. */
+function more(side) {
+  const left = side < 0 ? open.start : open.total - open.start - open.ids.length;
+  if (left <= 0) return [];
+  const text = `${count(left, "sentence")} ${side < 0 ? "before" : "behind"}: show more`;
+  return [h("button", { class: "more", on: { click: told(() => extend(side)) } }, text)];
+}
+
+async function extend(side) {
+  const start = side < 0 ? Math.max(0, open.start - PAGE) : open.start + open.ids.length;
+  const limit = side < 0 ? open.start - start : PAGE;
+  const found = await get(`/api/documents/${open.id}?start=${start}&limit=${limit}`);
+  const ids = found.sentences.map((s) => s.id);
+  know(found.sentences);
+  open.ids = side < 0 ? [...ids, ...open.ids] : [...open.ids, ...ids];
+  if (side < 0) open.start = start;
+  draw();
+  const at = picked();
+  if (at) show(true);
+}
+
+export function closeDocument() {
+  open = null;
+  unpick();
+  draw();
+}
+
+/** Looks again at what is open, as after a new model; the cursor stays. */
+async function again() {
+  if (!open) return;
+  const asked = open;
+  try {
+    const found = await get(
+      `/api/documents/${asked.id}?start=${asked.start}&limit=${Math.max(asked.ids.length, 1)}`,
+    );
+    know(found.sentences);
+    if (open !== asked) return;
+    byId("document-title").textContent = asked.name = found.name;
+    byId("held-out").checked = found.held_out;
+  } catch (error) {
+    if (error.status === 404 && open === asked) closeDocument();
+  }
+}
+
+/** What is picked, as text. */
+export function pickedText() {
+  const at = picked();
+  return at ? words(draft(at.id).sentence, at.start, at.end) : "";
+}
+
+on("sentence", (id) => {
+  const element = byId("text").querySelector(`.sentence[data-id="${id}"]`);
+  if (!element || !draft(id)?.sentence) return;
+  redraw(element);
+  if (picked()?.id === id) show();
+});
+on("refused", () => open && openDocument(open.id).catch(() => closeDocument()));
+on("model", again);
+on("documents", again);
+on("connection", (up) => up && again());
+const redrawAll = () => {
+  for (const element of byId("text").querySelectorAll(".sentence")) redraw(element);
+  show();
+};
+on("threshold", redrawAll);
+on("types", redrawAll);
+on("status", () => open || emptyText());
+
+byId("held-out").addEventListener(
+  "change",
+  told(async ({ target }) => {
+    try {
+      await patch(`/api/documents/${open.id}`, { held_out: target.checked });
+    } catch (error) {
+      target.checked = !target.checked;
+      throw error;
+    }
+    emit("documents");
+  }),
+);
+byId("remove").addEventListener(
+  "click",
+  told(async () => {
+    const { id, name } = open;
+    await remove(`/api/documents/${id}`);
+    closeDocument();
+    note(`Removed ${name}. Undo brings it back.`);
+    emit("documents");
+  }),
+);
+byId("text").addEventListener("copy", (event) => {
+  event.clipboardData.setData("text/plain", pickedText());
+  event.preventDefault();
+});

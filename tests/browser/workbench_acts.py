@@ -1,0 +1,63 @@
+"""What a reader does at the workbench, and what is then on the page."""
+
+from typing import Any
+
+
+def add_text(page: Any, text: str, name: str = "") -> None:
+    page.click("#add")
+    page.fill("#add-text", text)
+    page.fill("#add-name", name)
+    page.click("dialog button[type=submit]")
+    page.locator("dialog").wait_for(state="detached")
+
+
+def open_document(page: Any, name: str) -> None:
+    page.fill("#search", name)
+    page.locator(".row", has_text=name).first.click()
+    page.locator("#document-title", has_text=name).wait_for()
+    page.fill("#search", "")
+
+
+def make_type(page: Any, name: str, key: str) -> None:
+    page.click("#tab-types")
+    page.fill("#type-name", name)
+    page.fill("#type-key", key)
+    page.click("#panel-types form button")
+    page.locator(".type", has_text=name).wait_for(state="attached")
+
+
+def row(page: Any, index: int) -> Any:
+    """A sentence of the open document."""
+    return page.locator("#text .sentence").nth(index)
+
+
+def pick(page: Any, sentence: int, first: str, last: str | None = None) -> None:
+    """Drag from a word to another, or click one."""
+    start = row(page, sentence).get_by_text(first, exact=True).first
+    end = row(page, sentence).get_by_text(last or first, exact=True).first
+    start.scroll_into_view_if_needed()
+    start.hover()
+    page.mouse.down()
+    end.hover()
+    page.mouse.up()
+
+
+def label(page: Any, sentence: int, first: str, key: str, last: str | None = None) -> None:
+    pick(page, sentence, first, last)
+    page.keyboard.press(key)
+    saved(page, sentence)
+
+
+def saved(page: Any, sentence: int) -> None:
+    """Waits for the mark that the server's answer brings."""
+    page.locator(f"#text .sentence:nth-of-type({sentence + 1})[data-save=saved]").wait_for()
+
+
+def texts(page: Any, sentence: int, kind: str = "label") -> list[str]:
+    """The names under a sentence: of labels, or of suggestions (guess)."""
+    return list(row(page, sentence).locator(f".tag.{kind}").all_inner_texts())
+
+
+def labels_of(sentence: dict[str, Any]) -> list[str]:
+    """The labelled words of a sentence as the server has it."""
+    return [" ".join(sentence["tokens"][s["start"] : s["end"]]) for s in sentence["spans"]]

@@ -1,0 +1,232 @@
+"""The command `hardner adapt`: its report, what it refuses, and that nothing is left half done."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tiny
+from formats.command import Command
+from predict.adapted import DRUGS, RULE, known
+
+import hardner
+from hardner import checkpoint
+from hardner.formats import Report, write
+from hardner.predict import adapting, crossval
+from hardner.types import Document, Entity
+
+PLAIN = tiny.sentences("Disease")[:5]
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: RULE)
+    return Command(capfd, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("start") / "model"
+    known().save(made)
+    return made
+
+
+@pytest.fixture
+def drugs(tmp_path: Path) -> Path:
+    path = tmp_path / "drugs.tsv"
+    write([Document("d", "", sentences=DRUGS)], path, report=Report())
+    return path
+
+
+def conll(path: Path, *sentences: str) -> Path:
+    """A file of sentences such as ``a stent/B-X``."""
+    rows = [[word.partition("/") for word in sentence.split()] for sentence in sentences]
+    lines = ["".join(f"{w}\t{tag or 'O'}\n" for w, _, tag in row) for row in rows]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_model_from_a_few_sentences(call: Command, model: Path, drugs: Path) -> None:
+    out = drugs.with_name("new model")
+    code, said, err = call("adapt", drugs, "--out", out, "--model", model, "--test", drugs)
+    assert code == 0
+    lines = said.splitlines()
+    assert lines[0] == f"Drug: 9 sentences, {sum(len(s.spans) for s in DRUGS)} mentions"
+    assert lines[1].startswith("expected F1: 0.") and "(90% sure), on sentences like these" in said
+    assert lines[2].startswith("with 10 more sentences: +0.")
+    assert lines[3].startswith("test F1: ")
+    assert lines[4].startswith(f"model: {out}, after ")
+    assert lines[5] == f"next: hardner tag TEXT --model '{out}'"
+    assert "warning: 9 of the 9 test sentences were learnt from" in err
+    assert hardner.load(out).labels == ("Drug",)
+
+
+def test_the_report_as_json_and_a_kept_type(call: Command, model: Path, drugs: Path) -> None:
+    out = drugs.with_name("kept")
+    plain = conll(drugs.with_name("plain.tsv"), *(" ".join(s.tokens) for s in PLAIN))
+    code, said, err = call(
+        *("adapt", drugs, "--label", "Drug", "--out", out, "--model", model, "--keep", "--json"),
+        *("--unlabelled", plain, "--test", drugs, "--seed", 3),
+    )
+    assert code == 0, err
+    report = json.loads(said)
+    assert report["sentences"] == 9
+    assert report["expected_f1"]["low"] < report["expected_f1"]["value"]
+    assert report["expected_gain"].keys() == {"value", "low", "high"}
+    assert report["more_sentences"] == 10
+    assert report["test"]["tp"] + report["test"]["fn"] == report["mentions"]
+    assert report["model"] == str(out)
+    kept = hardner.load(out)
+    assert kept.labels == ("Gene", "Species", "Drug")
+    text = " ".join(word for s in DRUGS for word in s.tokens)
+    assert [e for e in kept(text) if e.label != "Drug"] == hardner.load(model)(text)
+
+
+def test_any_labelled_format(call: Command, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "devices"
+    code, said, err = call(
+        "adapt", EXAMPLES / "devices-train.jsonl", "--out", out, "--model", model
+    )
+    assert (code, "Device: 20 sentences" in said) == (0, True), err
+
+
+def test_one_sentence(call: Command, model: Path, tmp_path: Path) -> None:
+    one = conll(tmp_path / "one.tsv", "a stent/B-Device was placed")
+    code, said, err = call("adapt", one, "--out", tmp_path / "m", "--model", model)
+    assert code == 0
+    assert "warning: one sentence is too few to say how well this will work" in err
+    assert "expected F1: unknown, as a single sentence cannot be both learnt from and" in said
+
+
+@pytest.mark.parametrize(
+    ("sentences", "options", "said"),
+    [
+        (["a stent/B-X"], ["--label", "Y"], "no mention is labelled 'Y'; the labels are X (1)"),
+        (["a stent", "b"], [], "the sentences hold no mention at all; label at least one"),
+        (["a/B-X b/B-Y"], [], "the sentences have several labels, say which to learn: X (1), Y"),
+        (["a/B-X b", "a b/B-X"], [], "it occurs twice and is labelled differently, 'a' and 'b'"),
+    ],
+)
+def test_labels_that_cannot_be_learnt(
+    call: Command, model: Path, tmp_path: Path, sentences: list[str], options: list[str], said: str
+) -> None:
+    path = conll(tmp_path / "bad.tsv", *sentences)
+    code, out, err = call("adapt", path, "--out", tmp_path / "m", "--model", model, *options)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"hardner: {path}: ")
+    assert said in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "m").exists()
+
+
+def test_two_labels_for_one_span(call: Command, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "two.jsonl"
+    mentions = tuple(Entity(2, 7, label, "stent") for label in ("Device", "Product"))
+    write([Document("d", "a stent was placed", mentions)], path)
+    code, _, err = call(
+        "adapt", path, "--label", "Device", "--out", tmp_path / "m", "--model", model
+    )
+    assert code == 1
+    assert "'stent' is labelled both Device and Product; keep one" in err
+
+
+def test_a_test_file_without_the_label(call: Command, model: Path, drugs: Path) -> None:
+    other = conll(drugs.with_name("test.tsv"), "a stent/B-Device")
+    out = drugs.with_name("m")
+    code, _, err = call("adapt", drugs, "--out", out, "--model", model, "--test", other)
+    assert code == 1
+    assert err.startswith(f"hardner: {other}: no mention is labelled 'Drug'")
+
+
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_empty_unlabelled_text(call: Command, model: Path, drugs: Path, content: str) -> None:
+    text = drugs.with_name("text.txt")
+    text.write_text(content)
+    out = drugs.with_name("m")
+    code, _, err = call("adapt", drugs, "--out", out, "--model", model, "--unlabelled", text)
+    assert code == 1
+    assert err.startswith(f"hardner: {text}: holds no ")
+    assert err.count("\n") == 1
+
+
+def test_a_mention_across_tokens_is_left_out_and_said(
+    call: Command, model: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "cut.jsonl"
+    texts = ["a stent was placed", "the tube was removed", "no stent here"]
+    spans = [(2, 7), (4, 8), (4, 8)]
+    write(
+        [
+            Document(f"d{i}", text, (Entity(*span, "Device", text[span[0] : span[1]]),))
+            for i, (text, span) in enumerate(zip(texts, spans, strict=True))
+        ],
+        path,
+    )
+    code, said, err = call("adapt", path, "--out", tmp_path / "m", "--model", model)
+    assert code == 0, err
+    assert "document 'd2': a mention cuts a token and is left out" in err
+    assert said.startswith("Device: 3 sentences, 2 mentions")
+
+
+def test_a_folder_that_exists(call: Command, model: Path, drugs: Path) -> None:
+    out = drugs.with_name("there")
+    known().save(out)
+    before = checkpoint.load(out).tensors.keys()
+    code, _, err = call("adapt", drugs, "--out", out, "--model", model)
+    assert (code, checkpoint.load(out).tensors.keys()) == (1, before)
+    assert (
+        err == f"hardner: {out}: exists already; name another folder, or replace it with --force\n"
+    )
+    assert call("adapt", drugs, "--out", out, "--model", model, "--force")[0] == 0
+    assert hardner.load(out).labels == ("Drug",)
+    foreign = drugs.with_name("foreign")
+    foreign.mkdir()
+    (foreign / "thesis.tex").write_text("mine")
+    code, _, err = call("adapt", drugs, "--out", foreign, "--model", model, "--force")
+    assert code == 1
+    assert "is not a hardner model, so it is not replaced" in err
+    assert (foreign / "thesis.tex").read_text() == "mine"
+
+
+def test_a_refusal_writes_nothing(
+    call: Command, model: Path, drugs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = replace(RULE, rate=1e30, clip=0.0)
+    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: rule)
+    out = drugs.with_name("m")
+    code, said, err = call("adapt", drugs, "--out", out, "--model", model, "--force")
+    assert (code, said) == (1, "")
+    assert err.startswith("hardner: learning diverged")
+    assert [path.name for path in drugs.parent.iterdir()] == [drugs.name]
+
+
+@pytest.mark.parametrize("where", ["fitting", "saving"])
+def test_ctrl_c_leaves_nothing(
+    call: Command, model: Path, drugs: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    owner, name = (crossval, "fit") if where == "fitting" else (checkpoint, "save_file")
+    monkeypatch.setattr(owner, name, interrupted)
+    out = drugs.with_name("m")
+    code, said, _ = call("adapt", drugs, "--out", out, "--model", model)
+    assert (code, said) == (130, "")
+    assert [path.name for path in drugs.parent.iterdir()] == [drugs.name]
+
+
+def test_no_model_folder(call: Command, drugs: Path) -> None:
+    out, model = drugs.with_name("m"), drugs.with_name("nowhere")
+    code, _, err = call("adapt", drugs, "--out", out, "--model", model)
+    assert (code, err) == (1, f"hardner: {model}: no such model folder\n")
+
+
+def test_help_shows_examples(call: Command) -> None:
+    code, said, _ = call("adapt", "--help")
+    assert code == 0
+    for part in ("--label", "--keep", "--unlabelled", "hardner adapt examples/devices-train.jsonl"):
+        assert part in said

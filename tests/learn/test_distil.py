@@ -1,0 +1,158 @@
+"""A small network that is taught by a large one."""
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from predict.small_models import predictor
+
+from hardner.batch import TagSet
+from hardner.errors import HardnerError
+from hardner.evaluate.score import score
+from hardner.learn.distil import (
+    LONGEST,
+    Distillation,
+    Student,
+    _batches,
+    _forgetful,
+    _Lesson,
+    distil,
+)
+from hardner.model.characters import Characters
+from hardner.model.layers import SCORING, Params
+from hardner.model.tagger import Tagger
+from hardner.predict.predictor import Predictor
+from hardner.types import Sentence, Span
+
+TEXTS = tiny.everything()[0][::4]
+SMALL = Student(500, 24, Characters(embedding=8, filters=16, widths=(2, 3)), 32)
+TEACHER = predictor("transformer")
+
+
+def student() -> Tagger:
+    return SMALL.tagger(TEXTS, TEACHER.tagger.tag_sets)
+
+
+def spans(model: Predictor) -> list[list[Span]]:
+    return [[span for span, _ in row] for row in model.spans(TEXTS)]
+
+
+def taught(how: Distillation, told: list[tuple[int, float]] | None = None) -> Params:
+    heard = None if told is None else lambda step, loss: told.append((step, loss))
+    return distil((TEACHER.tagger, TEACHER.params), student(), TEXTS, how, heard=heard)
+
+
+def test_the_student_learns_what_the_teacher_says() -> None:
+    told: list[tuple[int, float]] = []
+    how = Distillation(steps=250, batch=32, rate=1e-2, dropout=0.0, unseen=0.0)
+    tagger = student()
+    after = Predictor(tagger, taught(how, told))
+    before = Predictor(tagger, tagger.init(0))
+    right = spans(TEACHER)
+    assert sum(map(len, right)) > 30
+    assert score(right, spans(before)).f1 < 0.3
+    assert score(right, spans(after)).f1 > 0.9
+    assert [step for step, _ in told] == [50, 100, 150, 200, 250]
+    assert told[-1][1] < told[0][1]
+
+
+def test_the_loss_is_the_cross_entropy_of_the_marginals() -> None:
+    texts = [Sentence(s.tokens) for s in TEXTS[:5]]
+    tagger = student()
+    params = tagger.init(1)
+    how = Distillation(dropout=0.0, unseen=0.0)
+    teacher = predictor("bilstm", decoder="softmax")
+    lesson = _Lesson(
+        teacher.tagger,
+        teacher.params,
+        teacher.tagger.store(texts),
+        tagger,
+        tagger.store(texts),
+        how,
+    )
+    rows = torch.arange(5)
+    loss = lesson.loss(params, rows, lesson.widths(rows.numpy()))
+    total = words = 0.0
+    for row in range(5):
+        wide = lesson.widths(np.array([row]))
+        wanted = _tag_probabilities(teacher, lesson.shown, row, wide[0])
+        own = _tag_probabilities(Predictor(tagger, params), lesson.read, row, wide[1], free=True)
+        total -= float((wanted * own.log()).sum())
+        words += own.shape[0] * own.shape[1]
+    assert float(loss) == pytest.approx(total / words, rel=1e-4)
+
+
+@torch.inference_mode()
+def _tag_probabilities(
+    model: Predictor, store: object, row: int, widths: object, free: bool = False
+) -> torch.Tensor:
+    """Of each head, word and tag: [D, T, C]; ``free`` of what the scheme forbids."""
+    batch = store.batch(torch.tensor([[row]]), widths)  # type: ignore[attr-defined]
+    encoded = model.tagger.encoder(model.params, batch, SCORING)
+    heads = torch.arange(4)
+    scores, lengths, chain = model.tagger.emissions(model.params, encoded, batch, heads)
+    if free:
+        return scores[:, 0].double().softmax(-1)
+    length = int(lengths[0, 0])
+    found = torch.zeros(4, length, scores.shape[-1], dtype=torch.float64)
+    for head in range(4):
+        emit = scores[head, 0].double().exp()
+        move, start, end = (c[head].double().exp() for c in chain)
+        left = [start * emit[0]]
+        for t in range(1, length):
+            left.append((left[-1] @ move) * emit[t])
+        right = [end]
+        for t in range(length - 1, 0, -1):
+            right.insert(0, move @ (right[0] * emit[t]))
+        both = torch.stack(left) * torch.stack(right)
+        found[head] = both / both.sum(-1, keepdim=True)
+    return found
+
+
+def test_the_same_seed_gives_the_same_student() -> None:
+    how = Distillation(steps=3, batch=8, seed=5)
+    first, second = taught(how), taught(how)
+    other = taught(Distillation(steps=3, batch=8, seed=6))
+    assert all(torch.equal(first[n], second[n]) for n in first)
+    assert any(not torch.equal(first[n], other[n]) for n in first)
+
+
+def test_the_vocabulary_is_the_words_seen_most() -> None:
+    texts = [Sentence(("a", "a", "b", "b", "b", "c", "d", "d"))]
+    assert Student(2).tagger(texts, TEACHER.tagger.tag_sets).encoder.vocabulary == ("b", "a")
+    assert Student(9).tagger(texts, TEACHER.tagger.tag_sets).encoder.vocabulary == ("b", "a", "d")
+
+
+def test_batches_hold_every_sentence_once_a_pass() -> None:
+    store = student().store([Sentence(s.tokens) for s in TEXTS])
+    drawn = _batches(store, Distillation(batch=7))
+    passes = len(TEXTS) // 7
+    rows = np.concatenate([next(drawn) for _ in range(passes)])
+    assert len(set(rows.tolist())) == passes * 7
+    widths = [np.ptp(store.tags.widths[next(drawn)]) for _ in range(passes)]
+    assert np.mean(widths) < np.ptp(store.tags.widths[:-1]) / 2
+
+
+def test_words_are_forgotten_at_random() -> None:
+    batch = tiny.batch(tiny.tagger("bilstm"), rows=20)
+    torch.manual_seed(0)
+    words = batch.inputs["words"]
+    kept = _forgetful(batch, 0.3).inputs["words"]
+    share = float(((kept == 0) & (words > 0)).sum() / (words > 0).sum())
+    assert 0.2 < share < 0.4
+    assert torch.equal(kept[kept > 0], words[kept > 0])
+
+
+def test_the_rate_rises_and_falls() -> None:
+    shares = [Distillation(steps=100).share(step) for step in range(100)]
+    assert shares[0] < 0.3 and max(shares) > 0.9 and shares[-1] == pytest.approx(0.01)
+    assert shares.index(max(shares)) == 4
+
+
+def test_what_cannot_be_taught_is_one_clear_line() -> None:
+    other = SMALL.tagger(TEXTS, (TagSet("X", ("X",)),))
+    with pytest.raises(HardnerError, match="the heads of its teacher"):
+        distil((TEACHER.tagger, TEACHER.params), other, TEXTS, Distillation(steps=1))
+    long = [Sentence(("a",) * (LONGEST + 1)), Sentence(())]
+    with pytest.raises(HardnerError, match="no sentences to learn from"):
+        distil((TEACHER.tagger, TEACHER.params), student(), long, Distillation(steps=1))

@@ -1,0 +1,272 @@
+"""From sentences to a predictor: folds, guards, what is kept, and that nothing harmful gets out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from adapted import DRUGS, RULE, known
+
+from hardner.batch import TagSet
+from hardner.errors import HardnerError
+from hardner.evaluate.score import score
+from hardner.learn.fit import fit, newcomer
+from hardner.model.branched import Branched
+from hardner.model.describe import shapes
+from hardner.predict import adapting, guard
+from hardner.predict.adapting import adapt
+from hardner.predict.crossval import Course, counted, crossed, folds_of
+from hardner.predict.forecast import Range, Trial, forecast
+from hardner.predict.guard import Refused
+from hardner.predict.keeping import Model
+from hardner.predict.predictor import Predictor
+from hardner.types import Sentence, Span
+
+GENES = tiny.sentences("Gene")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: RULE)
+
+
+def renamed(sentences, label):
+    return [replace(s, spans=tuple(x._replace(label=label) for x in s.spans)) for s in sentences]
+
+
+def spans_of(predictor, sentences, *labels):
+    return [[s for s, _ in found] for found in predictor.spans(sentences, labels=labels or None)]
+
+
+def f1(predictor, sentences):
+    return score([s.spans for s in sentences], spans_of(predictor, sentences)).f1
+
+
+def test_a_new_type_is_learnt():
+    heard = []
+    found, report = adapt(known(), DRUGS, heard=lambda *told: heard.append(told))
+    assert found.labels == ("Drug",)
+    assert f1(found, DRUGS) > 0.9 > 0.5 > f1(known(), renamed(DRUGS, "Gene"))
+    assert (report.label, report.sentences) == ("Drug", 9)
+    assert report.mentions == sum(len(s.spans) for s in DRUGS)
+    assert 0 <= report.expected.f1.low < report.expected.f1.high <= 1
+    assert report.expected.more == 10
+    assert heard == [(i, 5) for i in range(1, 6)]  # three folds, a small one, and all of them
+    assert report.seconds > 0
+
+
+def test_the_seed_decides():
+    one, again, other = (adapt(known(), DRUGS, seed=s).predictor for s in (0, 0, 1))
+    assert all(torch.equal(p, again.params[n]) for n, p in one.params.items())
+    assert not torch.equal(one.params["decoder.weight"], other.params["decoder.weight"])
+
+
+def test_the_start_stays_as_it_was():
+    before = {n: p.clone() for n, p in known().params.items()}
+    adapt(known(), DRUGS, keep=True)
+    assert all(torch.equal(p, before[n]) for n, p in known().params.items())
+
+
+@pytest.mark.parametrize("decoder", ["crf", "softmax"])
+def test_kept_types_are_found_exactly_as_before(decoder, monkeypatch, tmp_path):
+    rule = replace(RULE, layers=1, decoder="crf")
+    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: rule)
+    start = known(decoder)
+    text = " ".join(" ".join(s.tokens) for s in (*DRUGS, *GENES))
+    alone = adapt(start, DRUGS).predictor
+    kept = adapt(start, DRUGS, keep=True).predictor
+    assert kept.labels == ("Gene", "Species", "Drug")
+    assert len(start(text)) > 5
+    assert [e for e in kept(text) if e.label != "Drug"] == start(text)  # bit for bit
+    assert [e for e in kept(text) if e.label == "Drug"] == alone(text)
+    assert kept.hardness(DRUGS, labels=["Gene"]) == start.hardness(DRUGS, labels=["Gene"])
+    kept.save(tmp_path / "kept")
+    assert Predictor.load(tmp_path / "kept")(text) == kept(text)
+
+
+def test_a_second_type_can_be_kept_too():
+    start = known()
+    first = adapt(start, DRUGS, keep=True).predictor
+    species = renamed(tiny.sentences("Species")[:9], "Beast")
+    both = adapt(first, species, keep=True, force=True).predictor
+    assert both.labels == ("Gene", "Species", "Drug", "Beast")
+    test = [*DRUGS, *species]
+    assert spans_of(both, test, "Gene", "Species", "Drug") == spans_of(first, test)
+    assert f1(both, species) > 0.5 or spans_of(both, species, "Beast") != [[]] * 9
+
+
+def test_only_what_has_changed_is_held_twice():
+    rule = replace(RULE, layers=1)
+    course = _course(known(), DRUGS, rule)
+    (params,) = course.fitted([range(9)], lambda models: None)
+    model = Model(known().tagger, known().params)
+    tagger, whole = adapting.grafted(model, Model(course.tagger, params))
+    assert isinstance(tagger.encoder, Branched)
+    changed = {name for names in tagger.encoder.changed for name in names}
+    assert changed and all(n.startswith(("encoder.layer1.", "encoder.norm.")) for n in changed)
+    assert {n: tuple(p.shape) for n, p in whole.items()} == shapes(tagger)
+
+
+def test_the_grafted_network_itself_says_the_same():
+    """Without taking it apart, up to the rounding of longer sums."""
+    kept = adapt(known(), DRUGS, keep=True).predictor
+    store = kept.tagger.store([replace(s, spans=()) for s in DRUGS])
+    rows = torch.arange(len(DRUGS))[None]
+    batch = store.batch(rows, store.widths(rows[0].numpy()))
+    tags = kept.tagger.decode(kept.params, batch, torch.tensor([0, 1, 2]))
+    names = TagSet("", ("Drug",)).tags
+    for row, (sentence, spans) in enumerate(zip(DRUGS, spans_of(kept, DRUGS, "Drug"), strict=True)):
+        said = [names[t] for t in tags[2, row, : len(sentence)].tolist()]
+        assert sum(t.startswith("B") for t in said) == len(spans)
+
+
+def test_a_label_cannot_be_there_twice():
+    with pytest.raises(HardnerError, match="the model finds 'Gene' already; name the new type"):
+        adapt(known(), GENES[:6], keep=True)
+
+
+def test_a_label_that_is_known_is_where_learning_starts(monkeypatch):
+    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, steps=1, rate=1e-6))
+    found, report = adapt(known(), renamed(GENES[:9], "Protein"), force=True)
+    assert report.known == ("Gene", 1.0)
+    assert f1(found, renamed(GENES[:9], "Protein")) == 1.0
+
+
+def test_worse_than_a_known_label_is_refused(monkeypatch):
+    monkeypatch.setattr(adapting, "KNOWN", 2.0)  # no head to start from
+    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, steps=12))
+    with pytest.raises(Refused, match=r"the model.s own Gene does better .*: F1 1.00, adapted 0"):
+        adapt(known(), renamed(GENES, "Protein"))
+    found, report = adapt(known(), renamed(GENES, "Protein"), force=True)
+    assert found.labels == ("Protein",)
+    assert "the model's own Gene reaches F1 1.00 as it is" in report.notes
+
+
+def test_one_sentence_works_and_says_what_is_missing():
+    found, report = adapt(known(), DRUGS[:1])
+    assert report.expected is None
+    assert any("too few" in note for note in report.notes)
+    assert f1(found, DRUGS[:1]) == 1.0
+    assert found.temperatures == (1.0,)
+
+
+def test_divergence_is_refused(monkeypatch):
+    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, rate=1e30, clip=0.0))
+    with pytest.raises(Refused, match="learning diverged"):
+        adapt(known(), DRUGS[:3])
+
+
+def test_what_learns_nothing_is_refused(monkeypatch):
+    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, caution=1e3))
+    with pytest.raises(Refused):
+        adapt(known(), DRUGS[:3])
+
+
+def test_guards_by_hand():
+    sentence = Sentence(("a", "b", "c", "d"), (Span(0, 1, "X"),))
+    guard.check_spans([sentence], [[Span(1, 2, "X")]])
+    guard.check_spans([sentence], [[Span(0, 2, "X")]])
+    with pytest.raises(Refused, match="tags nothing, not even the mentions it learnt from"):
+        guard.check_spans([sentence], [[]])
+    with pytest.raises(Refused, match="nearly everything: 75% of the words where 25% are right"):
+        guard.check_spans([sentence], [[Span(0, 3, "X")]])
+    guard.check_loss(2.0, 1.0)
+    for after in (2.0, 3.0, float("nan")):
+        with pytest.raises(Refused, match="the loss on the sentences went from 2 to"):
+            guard.check_loss(2.0, after)
+    with pytest.raises(Refused, match=r"\(w is not finite\)"):
+        guard.check_finite([{"v": torch.ones(1), "w": torch.tensor([0.0, torch.inf])}])
+
+
+def test_plain_text_must_not_be_tagged_all_over():
+    text = [Sentence(("a", "b", "c", "d"))] * 2
+    guard.check_text(text, [[Span(0, 4, "X")], []])
+    with pytest.raises(Refused, match="tags 62% of the words of unlabelled text"):
+        guard.check_text(text, [[Span(0, 4, "X")], [Span(3, 4, "X")]])
+    _, report = adapt(known(), DRUGS[:3], unlabelled=tiny.sentences("Disease"))
+    assert "the unlabelled text was looked at and not learnt from" in report.notes
+
+
+def test_a_close_call_is_no_reason_to_refuse():
+    """A label that is a little better on a few sentences may be so by chance."""
+    counts = np.array([[1.0, 0, 0], [1, 0, 1], [0, 1, 1], [1, 1, 0]])
+    large = Trial(3, counts)
+    seen = forecast(large, None, 4)
+    better = counts + np.array([[0, 0, 0], [0, 0, -1.0], [0, 0, 0], [0, 0, 0]])
+    assert guard.f1_of(better) > guard.f1_of(counts)
+    assert guard.chance_of(better, large, seen) < guard.SURE
+    sure = np.array([[1.0, 0, 0]] * 40)
+    poor = Trial(30, np.array([[0.0, 1, 1]] * 40))
+    assert guard.chance_of(sure, poor, forecast(poor, None, 40)) > 0.99
+    with pytest.raises(Refused):
+        guard.check_better("Gene", 1.0, 0.99, forecast(poor, None, 40))
+
+
+def test_best_label():
+    assert guard.best_label({}) is None
+    counts = {"A": np.array([[0.0, 1, 1]]), "B": np.array([[1.0, 0, 1]])}
+    assert guard.best_label(counts) == ("B", pytest.approx(2 / 3))
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 20])
+def test_folds_part_the_sentences_and_spread_the_mentions(count):
+    sentences = [Sentence(("w",), (Span(0, 1, "X"),) * (i % 2)) for i in range(count)]
+    folds = folds_of(sentences, 3)
+    assert len(folds) == min(3, count)
+    assert sorted(row for fold in folds for row in fold.held) == list(range(count))
+    assert all(sorted(f.learnt + f.held) == list(range(count)) for f in folds)
+    with_mentions = [sum(bool(sentences[row].spans) for row in fold.held) for fold in folds]
+    assert max(with_mentions) - min(with_mentions) <= 1
+    sizes = [len(fold.held) for fold in folds]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_folds_are_judged_on_what_they_have_not_seen():
+    course = _course(known(), DRUGS, RULE)
+    seen = crossed(course, 3, lambda models: None)
+    assert (seen.large.learnt, seen.small.learnt) == (6, 3)
+    for held in seen.models:
+        gold = [DRUGS[row].spans for row in held.rows]
+        found = spans_of(course.predictor(held.params), [DRUGS[row] for row in held.rows])
+        right = score(gold, found)
+        counts = seen.large.counts[held.rows].sum(0)
+        assert (right.tp, right.fp, right.fn) == tuple(counts)
+    mentions = [len(s.spans) * (row not in seen.models[0].rows) for row, s in enumerate(DRUGS)]
+    assert seen.small.counts[:, [0, 2]].sum(1).tolist() == mentions
+
+
+def test_two_sentences_are_too_few_for_a_curve():
+    heard = []
+    assert crossed(_course(known(), DRUGS[:2], RULE), 3, heard.append).small is None
+    assert heard == [1, 1]
+
+
+def test_counts_are_those_of_the_score():
+    gold = [(Span(0, 1, "X"), Span(2, 4, "X")), ()]
+    found = [(Span(0, 1, "X"), Span(2, 3, "X")), (Span(0, 1, "X"),)]
+    counts = counted(gold, found)
+    total = score(gold, found)
+    assert tuple(counts.sum(0)) == (total.tp, total.fp, total.fn)
+    assert counts.tolist() == [[1, 1, 1], [0, 1, 0]]
+    assert counted([], []).shape == (0, 3)
+
+
+def test_nothing_fills_up_a_short_choice():
+    """As all are fitted at once on a GPU: rows of -1 change nothing."""
+    target, params = newcomer(known().tagger, known().params, TagSet("Drug", ("Drug",)), RULE, [0])
+    store = target.store(DRUGS)
+    rows = [np.array([[0, 1, 2]]), np.array([[0, 1, 2, -1, -1]])]
+    plain, filled = (fit(target, params, store, r, RULE, [0]) for r in rows)
+    for name, value in plain.items():
+        assert torch.allclose(value, filled[name], atol=1e-4), name
+
+
+def test_a_range_is_of_its_draws():
+    found = Range.of(np.linspace(0, 1, 1001))
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.05, 0.95))
+
+
+def _course(predictor, sentences, rule):
+    model = Model(predictor.tagger, predictor.params)
+    return Course(model, TagSet("Drug", ("Drug",)), {}, tuple(sentences), rule)

@@ -1,0 +1,290 @@
+"""Adapting beside the server, the models that come of it, tagging, and what to label next."""
+
+import io
+import json
+import os
+import signal
+import threading
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from serve_bench import (
+    TEXT,
+    Words,
+    adapting,
+    add,
+    add_type,
+    client,
+    label,
+    settings,
+    swept,
+    until,
+)
+
+from hardner.errors import HardnerError
+from hardner.serve import engine, job, models, outcome, sheet, upcoming
+from hardner.serve.worker import Worker
+from hardner.types import Sentence, Span
+
+
+def labelled(http):
+    disease = add_type(http)
+    add(http, TEXT)
+    label(http, 1, (3, 4, disease))
+
+
+def ended(http, number=1):
+    def check():
+        run = http.get(f"/api/runs/{number}").json()
+        return run if run["state"] != "running" else None
+
+    return until(check)
+
+
+def started(tmp_path, does=""):
+    return client(settings(tmp_path, adapt=adapting(tmp_path, does)))
+
+
+def test_a_run_leaves_a_model_that_can_be_taken_away(tmp_path):
+    with started(tmp_path) as http:
+        labelled(http)
+        run = http.post("/api/adapt", json={})
+        assert run.status_code == 202
+        assert (run.json()["sentences"], run.json()["types"]) == (1, ["Disease"])
+        done = ended(http)
+        assert (done["state"], done["result"]["f1"]) == ("done", 0.5)
+        listed = http.get("/api/models").json()
+        assert listed["current"] == done["model"] == listed["models"][0]["id"]
+        answer = http.get(f"/api/models/{done['model']}/zip")
+        files = zipfile.ZipFile(io.BytesIO(answer.content))
+        assert files.testzip() is None
+        assert files.read("project-run-1/weights.safetensors") == b"weights of the model"
+        assert http.get("/api/models/1/zip").status_code == 409
+        point = http.get("/api/curve").json()["points"][0]
+        assert (point["sentences"], point["f1"], point["low"]) == (1, 0.5, 0.25)
+        page = http.get("/api/report").text
+        assert "<svg" in page and "Disease" in page and "<script" not in page
+    with started(tmp_path) as http:
+        assert http.get("/api/models").json()["current"] == done["model"]
+        assert http.get("/api/status").json()["run"]["state"] == "done"
+
+
+def test_one_run_at_a_time_and_it_can_be_cancelled(tmp_path):
+    with started(tmp_path, "time.sleep(60)") as http:
+        labelled(http)
+        http.post("/api/adapt", json={})
+        until(lambda: http.get("/api/status").json()["run"]["done"] == 1)
+        assert http.post("/api/adapt", json={}).status_code == 409
+        label(http, 2, none=True)  # the page stays usable
+        cancelled = http.post("/api/runs/1/cancel", json={})
+        assert cancelled.json()["state"] == "cancelled"
+        assert http.post("/api/runs/1/cancel", json={}).status_code == 409
+        assert http.get("/api/models").json()["models"][0]["kind"] == "base"
+        assert http.post("/api/adapt", json={}).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        ("say(error='the sentences are odd'); sys.exit(1)", "the sentences are odd"),
+        ("import os; os.kill(os.getpid(), 9)", "ended unexpectedly"),
+        ("print('not JSON', flush=True)", "could not be read"),
+        ("sys.exit(0)", "ended unexpectedly"),
+    ],
+)
+def test_a_run_that_fails_says_why(tmp_path, does, says):
+    with started(tmp_path, does) as http:
+        labelled(http)
+        http.post("/api/adapt", json={})
+        run = ended(http)
+        assert run["state"] == "failed"
+        assert says in run["message"]
+        assert run["model"] is None
+        assert http.post("/api/adapt", json={}).status_code == 202
+
+
+def test_a_server_that_ends_interrupts_its_run(tmp_path):
+    note = tmp_path / "pid"
+    does = f"import os; Path({str(note)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    with started(tmp_path, does) as http:
+        labelled(http)
+        http.post("/api/adapt", json={})
+        pid = int(until(lambda: note.exists() and note.read_text()))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    with started(tmp_path) as http:
+        assert http.get("/api/runs/1").json()["state"] == "interrupted"
+
+
+def test_labels_are_needed(http):
+    answer = http.post("/api/adapt", json={})
+    assert (answer.status_code, "label at least one" in answer.json()["error"]) == (422, True)
+
+
+def test_the_order_holds_labels_and_nothing_of_the_held_out_part(tmp_path):
+    kept = tmp_path / "kept"
+    does = f"import shutil; shutil.copytree(folder, {str(kept)!r})"
+    with started(tmp_path, does) as http:
+        labelled(http)
+        add(http, "Another asthma.", held_out=True)
+        label(http, 4, (1, 2, 1))
+        http.post("/api/adapt", json={"keep": True})
+        ended(http)
+    assert [s.spans for s in sheet.read(kept / "labelled.jsonl")] == [(Span(3, 4, "Disease"),)]
+    assert [s.tokens[1] for s in sheet.read(kept / "held_out.jsonl")] == ["asthma"]
+    assert {s.id for s in sheet.read(kept / "unlabelled.jsonl")} == {"2", "3"}
+    assert json.loads((kept / "order.json").read_text())["keep"]
+
+
+def test_models_can_be_changed_and_let_go(tmp_path):
+    with started(tmp_path) as http:
+        labelled(http)
+        for number in range(1, models.KEPT + 2):
+            http.post("/api/adapt", json={})
+            assert ended(http, number)["state"] == "done"
+        listed = http.get("/api/models").json()["models"]
+        assert len(listed) == models.KEPT + 1
+        newest, older = listed[0]["id"], listed[1]["id"]
+        assert http.delete(f"/api/models/{newest}").status_code == 409
+        assert http.post(f"/api/models/{older}/use", json={}).json()["current"]
+        assert http.delete(f"/api/models/{newest}").status_code == 200
+        assert http.get(f"/api/models/{newest}/zip").status_code == 404
+        assert len(http.get("/api/curve").json()["points"]) == models.KEPT + 1
+        assert http.delete("/api/models/1").status_code == 409
+        swept(http)
+
+
+def test_without_a_model_labels_can_still_be_made(tmp_path):
+    def load(path):
+        raise HardnerError("no model comes with this hardner; name a model folder")
+
+    with client(settings(tmp_path, load=load)) as http:
+        labelled(http)
+        assert http.get("/api/documents/1").json()["sentences"][0]["predicted"] is None
+        for route, body in (("tag", {"texts": ["x"]}), ("suggest", {})):
+            answer = http.post(f"/api/{route}", json=body)
+            assert (answer.status_code, "no model" in answer.json()["error"]) == (409, True)
+
+
+def test_tagging_by_script(http):
+    body = {"texts": ["😀 asthma and fever", ""], "min_score": 0.5}
+    answer = http.post("/api/tag", json=body).json()
+    first, second = answer["results"]
+    assert [(e["start"], e["end"], e["text"]) for e in first["entities"]] == [
+        (2, 8, "asthma"),
+        (13, 18, "fever"),
+    ]
+    assert second["entities"] == []
+    for wish in ({"min_score": 0.95}, {"labels": ["Gene"]}):
+        assert http.post("/api/tag", json=body | wish).json()["results"][0]["entities"] == []
+    assert http.post("/api/tag", json={"texts": ["x" * 200_001]}).status_code == 413
+
+
+def test_texts_that_wait_are_tagged_together():
+    model, worker = Words(), Worker()
+    hold = threading.Event()
+    worker.use(1, lambda: hold.wait(10) and model)
+    texts = [f"{'asthma ' * n}" for n in range(40)]
+    answers = [worker.tag([text]) for text in texts]
+    hold.set()
+    counts = [len(answer.result(10)[1][0]) for answer in answers]
+    worker.stop()
+    assert counts == list(range(40))
+    assert model.texts == [40]
+
+
+def test_each_of_many_clients_gets_its_own_answer(http):
+    def one(n):
+        answer = http.post("/api/tag", json={"texts": ["asthma " * n]})
+        return len(answer.json()["results"][0]["entities"])
+
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(one, range(60))) == list(range(60))
+
+
+class Offered:
+    """As much of a suggestion as is looked at."""
+
+    def __init__(self, sentence):
+        self.sentence, mention = sentence, sentence.tokens[1]
+        self.uncertain = ((Span(1, 2, "Disease"), 0.5),)
+        self.hardness, self.reason = 1.0, f"unsure about {mention}"
+
+
+def test_never_the_same_entity_twice_in_a_row():
+    mentions = ["Asthma", "asthma", "asthma", "fever", "fever", "gout"]
+    offered = [Offered(Sentence(("about", mention))) for mention in mentions]
+    order = [one.sentence.tokens[1].lower() for one in upcoming.apart(offered, {"asthma"})]
+    assert order == ["fever", "asthma", "fever", "asthma", "gout", "asthma"]
+    assert upcoming.apart(offered[:3], {"asthma"}) == []
+
+
+def test_what_to_label_next(http, monkeypatch):
+    asked = {}
+
+    def hardest(model, sentences, n, known, label):
+        asked.update(ids=[s.id for s in sentences], known=[s.id for s in known], label=label)
+        return [Offered(sentence) for sentence in sentences][:n]
+
+    monkeypatch.setattr(engine, "hardest", hardest)
+    labelled(http)
+    add(http, "A longer sentence is harder for this model than others are.", "Held out.")
+    http.patch("/api/documents/3", json={"held_out": True})
+    swept(http)
+    found = http.post("/api/suggest", json={"n": 2, "skip": [2]}).json()["suggestions"]
+    assert asked == {"ids": ["4", "3"], "known": ["1"], "label": "Disease"}
+    assert [one["sentence"]["id"] for one in found] == [4, 3]
+    assert found[0]["uncertain"][0]["type"] == 1
+    body = {"n": 1, "texts": ["One. Two words."]}
+    (offered,) = http.post("/api/suggest", json=body).json()["suggestions"]
+    assert (offered["index"], offered["start"], offered["text"]) == (0, 0, "One.")
+    assert offered["uncertain"][0]["text"] == "."
+
+
+def test_changes_between_two_models():
+    sentences = [Sentence(tuple("abcdefghijk"), id="7"), Sentence(tuple("xyz"), id="8")]
+    before = [[(Span(0, 1, "D"), 0.9), (Span(9, 10, "D"), 0.4)], [(Span(0, 1, "Other"), 1.0)]]
+    after = [[(Span(0, 1, "D"), 0.8)], [(Span(1, 3, "D"), 0.7)]]
+    found = outcome.changes(sentences, before, after, {"D"})
+    assert (found["kept"], found["gained_total"], found["lost_total"]) == (1, 1, 1)
+    assert found["gained"][0] | {"score": 0} == {
+        "sentence": 8, "text": "y z", "label": "D", "score": 0, "before": "x", "after": "",
+    }  # fmt: skip
+    assert (found["lost"][0]["before"], found["lost"][0]["after"]) == ("d e f g h i", "k")
+
+
+def test_the_held_out_part_is_scored(tmp_path):
+    made = Words(words=("asthma",))
+    gold = [
+        Sentence(("asthma", "fever"), (Span(1, 2, "Disease"),), "5"),
+        Sentence(("asthma",), (Span(0, 1, "Disease"), Span(0, 1, "Other")), "6"),
+    ]
+    found = outcome.judged(made, gold, ["Disease"])
+    assert (found["precision"], found["recall"]) == (0.5, 0.5)
+    assert {(m["kind"], m["sentence"]) for m in found["mistakes"]} == {
+        ("missed", 5),
+        ("spurious", 5),
+    }
+    assert outcome.judged(made, [], ["Disease"]) is None
+
+
+def test_several_types_are_learnt_one_beside_the_other(tmp_path, monkeypatch):
+    said, orders = [], []
+
+    def adapted(model, sentences, label, keep, force, heard):
+        orders.append((label, keep, [s.spans for s in sentences]))
+        heard(1, 2)
+        return Words(label), engine.Learnt(label, 1, 3 if label == "A" else 1, 0.8, 0.5, 1, 0.1, 10)
+
+    monkeypatch.setattr(engine, "load", lambda folder: Words())
+    monkeypatch.setattr(engine, "adapted", adapted)
+    both = Sentence(("a", "b"), (Span(0, 1, "A"), Span(0, 2, "B")), "1")
+    for name, rows in (("labelled", [both]), ("held_out", []), ("unlabelled", [])):
+        sheet.write(tmp_path / f"{name}.jsonl", rows)
+    (tmp_path / "order.json").write_text('{"keep": false, "force": false, "base": null}')
+    job.run(tmp_path, said.append)
+    assert orders == [("A", False, [(Span(0, 1, "A"),)]), ("B", True, [(Span(0, 2, "B"),)])]
+    assert {"stage": "adapting", "done": 3, "total": 4} in said
+    assert said[-1]["result"]["f1"] == pytest.approx(0.8)
+    assert (tmp_path / "model" / "weights.safetensors").exists()
