@@ -44,6 +44,11 @@ TYPES: Table = {
     "devel": {"every": 0},
 }
 """Every type of every biomedical corpus is a domain; benchmarks/recipe.py found the recipe."""
+MAKESHIFT: Table = {
+    "inner": {"steps": 5, "rate": 1e-3, "optimizer": "adamw", "decoder": 20.0, "fresh": True},
+    "train": {"iterations": 1_000, "tasks": 8, "shots": 10, "rate": 5e-5},
+}
+"""Meta-training that rehearses what adaptation to a new type does."""
 TRANSFORMER = ("hgda", "hgda-nes", "multitask")
 
 GENERAL = ("CoNLL2003", "WNUT17", "wikigold")
@@ -91,6 +96,9 @@ def tables() -> dict[str, Table]:
     for target in TARGETS:
         own = merged(merged(TYPES, {"target": target}), PRETRAINED)
         made[f"types-{target.lower()}"] = own
+        meta = merged(own, {"method": "hgda-both", **MAKESHIFT})
+        began = {"encoder": {"folder": f"runs/types-{target.lower()}/model"}}
+        made[f"types-hgda-{target.lower()}"] = merged(meta, began)
     longer = {"train": {"iterations": 10_000}}
     made["bundled"] = merged(merged(TYPES, longer), PRETRAINED)
     for name in HETEROGENEOUS:

@@ -128,7 +128,7 @@ def test_overrides_are_read_by_the_type_of_their_key(key: str, text: str, expect
 @pytest.mark.parametrize(
     ("key", "text", "said"),
     [
-        ("inner.stepz", "3", "inner.stepz: no such key; [inner] has steps, rate, meta_gradient"),
+        ("inner.stepz", "3", "inner.stepz: no such key; [inner] has steps, rate, optimizer"),
         ("iner.steps", "3", "iner: no such key; an experiment has method, preset, target"),
         ("inner.steps", "three", "inner.steps: expected a whole number at least 1, got 'three'"),
         ("inner.steps", "0", "inner.steps: expected a whole number at least 1, got '0'"),

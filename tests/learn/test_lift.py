@@ -11,10 +11,12 @@ from learn.test_fit import ROWS, RULE, SEEDS, target
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.exam import Exam
+from hardner.learn.adapt import adapt
 from hardner.learn.fit import fit, newcomer
+from hardner.learn.inner import Inner
 from hardner.learn.lift import lift, lifted, mean_decoder
 from hardner.learn.optim import Optimizer
-from hardner.model.layers import SCORING
+from hardner.model.layers import SCORING, part_of
 from hardner.types import Sentence
 
 
@@ -96,3 +98,16 @@ def test_only_a_transformer_can_be_lifted():
     tagger, params, store = target("bilstm")
     with pytest.raises(HardnerError, match="from above"):
         fit(tagger, params, store, ROWS, replace(RULE, layers=1), SEEDS)
+
+
+def test_a_fresh_decoder_forgets_the_one_before():
+    tagger, params, store = target("transformer")
+    rows = torch.tensor(ROWS)
+    supports = [store.batch(rows, store.widths(ROWS.ravel()))]
+    zero = params | {n: torch.zeros_like(p) for n, p in params.items() if part_of(n) == "decoder"}
+    for through in (False, True):
+        rule = Inner(2, rate=1e-2, fresh=True)
+        leaves = {n: p.clone().requires_grad_(through) for n, p in params.items()}
+        found = adapt(tagger, leaves, supports, rule, through=through).new
+        expected = adapt(tagger, zero, supports, replace(rule, fresh=False)).new
+        assert all(torch.allclose(found[n], p) for n, p in expected.items())

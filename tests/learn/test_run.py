@@ -134,7 +134,7 @@ def known(tmp_path: Path) -> Path:
 
 
 def test_the_catalogues_target_is_never_read(known: Path) -> None:
-    names = ["NCBI-disease", "BC5CDR-chem", "BC2GM", "BioNLP13CG"]
+    names = ["NCBI-disease", "BC5CDR-chem", "BC2GM"]
     data = {"root": str(known), "corpora": names}
     material = gather(experiment({"target": "disease", "data": data}))
     assert material.names == ["Drug", "Gene"]
@@ -143,12 +143,39 @@ def test_the_catalogues_target_is_never_read(known: Path) -> None:
     merged_ = gather(experiment({**by_corpus, "decoder": {"per": "all"}}))
     assert merged_.names == ["all"]
     assert merged_.tag_sets("IOB2")[0].labels == ("Drug", "Gene")
-    with pytest.raises(HardnerError, match="BioNLP13CG"):
-        gather(experiment({"data": {**data, "corpora": names[1:]}}))
+    with pytest.raises(HardnerError, match="NCBI-disease"):
+        gather(experiment({"data": data}))
     with pytest.raises(HardnerError, match=r"no domain is 'Diseese'; there are .*Disease"):
         gather(experiment({"target": "Diseese", "data": data}))
     with pytest.raises(HardnerError, match="no source corpus is left"):
         gather(experiment({"target": "Disease", "data": {**data, "corpora": names[:1]}}))
+
+
+def test_a_corpus_of_many_types_comes_without_those_of_the_target(
+    known: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hardner.learn.material, "RARE", 2)
+    tagged = "a\tB-Cancer\nb\tO\nc\tB-Cell\nd\tI-Cell\ne\tB-Organism\nf\tB-Tissue\n\n"
+    (known / "BioNLP13CG").mkdir()
+    for split in ("train", "devel", "test"):
+        text = tagged * 3 + "a\tB-Organ\n\n"
+        (known / "BioNLP13CG" / f"{split}.tsv.xz").write_bytes(lzma.compress(text.encode()))
+    table = {
+        "target": "Disease",
+        "data": {"root": str(known), "corpora": ["BioNLP13CG", "BC2GM"]},
+        "decoder": {"per": "corpus"},
+    }
+    found = gather(experiment(table))
+    assert found.tag_sets("IOB2")[1].labels == ("Cell", "Organ", "Organism", "Tissue")
+    assert found.train.sentences["BioNLP13CG"][0].tokens == tuple("abcdef")
+    by_type = gather(experiment({**table, "target": "Species", "decoder": {"per": "type"}}))
+    assert by_type.names == [
+        "BC2GM/Gene",
+        *(f"BioNLP13CG/{label}" for label in ("Cancer", "Cell", "Tissue")),
+    ]
+    for name in by_type.names[1:]:
+        labels = {x.label for s in by_type.train.sentences[name] for x in s.spans}
+        assert labels == {name.partition("/")[2]}
 
 
 class Killed(BaseException):

@@ -59,6 +59,22 @@ def test_silence_means_none_only_where_it_is_said(http):
     assert [http.get(f"/api/sentences/{n}").json()["state"] for n in (1, 2)] == ["open", "none"]
 
 
+@pytest.mark.parametrize(
+    ("mentioned", "silent", "labelled"),
+    [(3, "auto", 4), (1, "auto", 1), (0, "auto", 0), (1, "none", 4), (3, "open", 3)],
+)
+def test_silence_in_a_file_is_said_or_found_out(http, mentioned, silent, labelled):
+    entity = {"start": 2, "end": 7, "label": "Device"}
+    lines = [
+        json.dumps({"text": "A stent.", "entities": [entity] * (place < mentioned)})
+        for place in range(4)
+    ]
+    answer = upload(http, "a.jsonl", "\n".join(lines), silent=silent).json()
+    assert (answer["labelled"], answer["mentions"]) == (labelled, mentioned)
+    told = [line for line in answer["warnings"] if "without a label" in line]
+    assert len(told) == (mentioned > 0)
+
+
 PUBTATOR = "1|t|A stent.\n1|a|No fever.\n1\t2\t7\tstent\tDevice\n\n"
 JSONL = json.dumps({"text": "A stent.", "entities": [{"start": 2, "end": 7, "label": "Device"}]})
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from hardner.batch import Batch
 from hardner.learn.inner import Adapted, Inner, descend, spread
 from hardner.learn.terms import Losses
-from hardner.model.layers import SCORING, Mode, Params
+from hardner.model.layers import SCORING, Mode, Params, part_of
 from hardner.model.tagger import Tagger
 
 
@@ -47,6 +47,8 @@ def adapt(
         heard: Called with each step's number and losses.
     """
     start = spread(params, inner.parts, supports[0].tasks)
+    if inner.fresh:  # a product keeps the graph that an exact meta-gradient goes through
+        start |= {name: 0 * value for name, value in start.items() if part_of(name) == "decoder"}
     if inner.prototypes:
         start = tagger.prototypes(start, supports[0], mode)
     losses = [losses_on(tagger, batch, mode) for batch in supports]

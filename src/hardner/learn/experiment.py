@@ -100,6 +100,11 @@ class Inner:
 
     steps: Count = 1
     rate: Positive = 1e-2
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    decoder: Positive = 1.0
+    """What the rate of decoders is multiplied with."""
+    fresh: bool = False
+    """Whether each task begins with a decoder that knows nothing, as a new type does."""
     meta_gradient: MetaGradient = "first"
     proximal: Positive = 0.0
     """The pull back to the start; implicit meta-gradients need one."""
@@ -209,6 +214,9 @@ class Experiment:
         settings = Settings(
             steps=self.inner.steps,
             rate=self._rate(self.inner.rate),
+            optimizer=self.inner.optimizer,
+            decoder=self.inner.decoder,
+            fresh=self.inner.fresh,
             weight=self.inner.weight,
             meta_gradient=self.inner.meta_gradient,
             proximal=self.inner.proximal,

@@ -26,6 +26,8 @@ class Inner:
     steps: int = 1
     prototypes: bool = False
     """Whether decoders are first set to the mean vectors of the tags in the support (WPZ)."""
+    fresh: bool = False
+    """Whether decoders start from nothing, as that of a new type does."""
     rate: float = 1e-2
     """Of the first step."""
     terms: tuple[Term, ...] = (tag(),)

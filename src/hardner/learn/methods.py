@@ -10,6 +10,7 @@ from typing import Literal
 from hardner.errors import HardnerError
 from hardner.learn.hypergradient import MetaGradient
 from hardner.learn.inner import Inner
+from hardner.learn.optim import Optimizer
 from hardner.learn.outer import Objective
 from hardner.learn.terms import Term, domain, tag
 
@@ -41,6 +42,12 @@ class Settings:
     """Of the inner rule."""
     rate: float = 1e-2
     """Of the inner rule, before `scaled`."""
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    """Of the inner rule."""
+    decoder: float = 1.0
+    """What the inner rate of decoders is multiplied with."""
+    fresh: bool = False
+    """Whether each task begins with a decoder that knows nothing."""
     weight: float = 1.0
     """Of the domain loss: lambda."""
     meta_gradient: MetaGradient = "first"
@@ -199,7 +206,15 @@ def method(name: str, settings: Settings | None = None) -> Method:
     """The method of that name."""
     if name not in METHODS:
         raise HardnerError(f"no method {name!r}; there are {', '.join(METHODS)}")
-    return METHODS[name](settings or Settings())
+    settings = settings or Settings()
+    made = METHODS[name](settings)
+    inner = replace(
+        made.objective.inner,
+        optimizer=Optimizer(settings.optimizer),
+        scales={"decoder": settings.decoder} if settings.decoder != 1 else {},
+        fresh=settings.fresh and made.objective.inner.steps > 0,
+    )
+    return replace(made, objective=replace(made.objective, inner=inner))
 
 
 @dataclass(frozen=True)

@@ -85,10 +85,12 @@ def _folder(experiment: Experiment) -> Path:
 
 
 def _transformer(folder: Path, limit: int) -> tuple[PieceEncoder, Params]:
+    """A pre-trained transformer, or that of a tagger that was trained already."""
     saved = checkpoint.load(folder)
-    if "transformer" not in saved.config or "tokenizer.json" not in saved.files:
+    config = saved.config.get("encoder", saved.config)
+    if "transformer" not in config or "tokenizer.json" not in saved.files:
         raise FileError(folder, "holds no pre-trained transformer and its tokenizer")
-    transformer = Transformer(**saved.config["transformer"])
+    transformer = Transformer(**config["transformer"])
     tokenizer = Tokenizer.from_str(saved.files["tokenizer.json"].decode())
     given = {n: p for n, p in saved.tensors.items() if n.startswith("encoder.")}
     return PieceEncoder(transformer, Pieces.by(tokenizer, limit)), given

@@ -12,7 +12,7 @@ from hardner.serve import events
 from hardner.serve.errors import Conflict, Missing
 from hardner.serve.store import Database, now
 
-KEPT = 5
+KEPT = 3
 """Adapted models whose files stay; of older ones the figures do."""
 PIECE = 1 << 20
 """Bytes of a download that are held at once."""
@@ -50,7 +50,7 @@ def current(database: Database) -> dict[str, Any] | None:
     return next((model for model in listed(database) if model["current"]), None)
 
 
-def base(database: Database, folder: Path) -> int:
+def base(database: Database, folder: Path, name: str) -> int:
     """The model that others are adapted from; it lies elsewhere, and may be another each time."""
     row = database.execute("SELECT id, mark FROM models WHERE kind = 'base'").fetchone()
     number = row["id"] if row else None
@@ -63,7 +63,7 @@ def base(database: Database, folder: Path) -> int:
     mark = _mark(folder)
     if row is None or row["mark"] != mark:
         database.execute("DELETE FROM predictions WHERE model = ?", (number,))
-        values = (folder.name, mark, number)
+        values = (name, mark, number)
         database.execute("UPDATE models SET name = ?, mark = ? WHERE id = ?", values)
     if current(database) is None:
         use(database, number)

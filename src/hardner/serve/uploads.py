@@ -5,8 +5,9 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from hardner.errors import HardnerError
 from hardner.formats import FORMATS, Report, detect, read
@@ -19,6 +20,8 @@ SHOWN = 20
 FILES = 10_000
 """Files in a zip."""
 PIECE = 1 << 20
+Silent = Literal["auto", "none", "open"]
+"""Documents without a mention hold none, or are still open; or it is found out."""
 _ODD = re.compile(r"[^A-Za-z0-9._+-]")
 _DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
@@ -30,27 +33,52 @@ def safe_name(name: str) -> str:
 
 
 def documents(
-    path: Path, format: str | None, limits: Limits, report: Report
-) -> list[tuple[Document, bool]]:
-    """The documents of an uploaded file, each with whether its silence means that it has no label.
+    path: Path, format: str | None, silent: Silent, limits: Limits, report: Report
+) -> tuple[list[tuple[Document, bool]], list[str]]:
+    """The documents of an uploaded file, each with whether it is labelled; and what to tell.
 
-    That is so of all documents of a file of tagged tokens that has any label. ``path`` lies alone
-    in a folder of its own, where a zip is unpacked.
+    Args:
+        path: Lies alone in a folder of its own, where a zip is unpacked.
+        format: A name of a format, if it is not to be found out.
+        silent: What a document without a mention means.
+        limits: What it may hold.
+        report: Where to count what cannot be kept.
     """
+    found: list[tuple[Document, bool]] = []
+    room = limits.text_characters
     try:
         source = _unzipped(path, limits) if zipfile.is_zipfile(path) else path
-        found: list[tuple[Document, bool]] = []
-        room = limits.text_characters
         for part in _parts(source):
             own = _bounded(part, format, room, limits, report)
             tagged = (FORMATS[format] if format else detect(part)).tagged
-            labelled = tagged and any(document.entities for document in own)
-            found += [(document, labelled) for document in own]
+            none = _holds_none(own, silent, tagged)
+            found += [(document, none or bool(document.entities)) for document in own]
             room -= sum(len(document.text) for document in own)
     except HardnerError as error:
         kind = type(error) if isinstance(error, Refused) else Refused
         raise kind(_without(str(error), path)) from None
-    return found
+    lines = [_without(line, path) for line in report.lines()]
+    return found, [*_assumed(found), *lines][:SHOWN]
+
+
+def _holds_none(found: Sequence[Document], silent: Silent, tagged: bool) -> bool:
+    """Whether a document without a mention was labelled as holding none.
+
+    In a file of tagged tokens it was, if anything was labelled; in others, if most were.
+    """
+    if silent != "auto":
+        return silent == "none"
+    mentioned = sum(bool(document.entities) for document in found)
+    return mentioned > 0 and (tagged or 2 * mentioned >= len(found))
+
+
+def _assumed(found: Sequence[tuple[Document, bool]]) -> Iterator[str]:
+    if not any(document.entities for document, _ in found):
+        return
+    silent = [labelled for document, labelled in found if not document.entities]
+    for state, meaning in ((True, "taken as holding none"), (False, "left to be labelled")):
+        if count := silent.count(state):
+            yield f"{count:,} documents without a label: {meaning}"
 
 
 def _parts(source: Path) -> list[Path]:
@@ -142,11 +170,6 @@ def _unzipped(path: Path, limits: Limits) -> Path:
 def _is_clutter(name: str) -> bool:
     """What systems put into zips beside the user's files."""
     return name.startswith("__MACOSX/") or PurePosixPath(name).name.startswith(".")
-
-
-def lines(report: Report, path: Path) -> list[str]:
-    """What a report says, as the user is told."""
-    return [_without(line, path) for line in report.lines()[:SHOWN]]
 
 
 def _without(line: str, path: Path) -> str:

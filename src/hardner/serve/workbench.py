@@ -52,7 +52,9 @@ class Workbench:
         self.runner = runner.Runner(self.store, self._run_ended, settings.adapt)
         self.sweep = Sweep(self.store, self.worker, lambda: self.runner.busy)
         with self.store.writing() as database:
-            self._base = models.base(database, (settings.model or engine.BUNDLED).resolve())
+            folder = (settings.model or engine.BUNDLED).resolve()
+            name = "bundled" if settings.model is None else folder.name
+            self._base = models.base(database, folder, name)
         self._shown: int | None = None
         self.load_current()
 

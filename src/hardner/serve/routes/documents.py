@@ -82,8 +82,13 @@ async def upload(
     name: Annotated[str, Query(max_length=500)] = "upload.txt",
     format: Annotated[str, Query(max_length=50)] = "auto",
     held_out: bool = False,
+    silent: uploads.Silent = "auto",
 ) -> dict[str, Any]:
-    """Adds the documents of a file; the body is the file. Its format is found if it is not said."""
+    """Adds the documents of a file; the body is the file. Its format is found if it is not said.
+
+    A document without any mention in a file that has some holds none, or is still open; if it is
+    not said which, it holds none where most documents have mentions.
+    """
     if format != "auto" and format not in FORMATS:
         raise Refused(f"unknown format {format!r}; known are {', '.join(FORMATS)}")
     with tempfile.TemporaryDirectory(prefix="hardner-upload-") as folder:
@@ -92,14 +97,16 @@ async def upload(
             async for piece in request.stream():
                 file.write(piece)
         wanted = None if format == "auto" else format
-        return await run_in_threadpool(_take_in, bench, path, wanted, held_out)
+        return await run_in_threadpool(_take_in, bench, path, wanted, held_out, silent)
 
 
-def _take_in(bench: Workbench, path: Path, format: str | None, held_out: bool) -> dict[str, Any]:
-    report = Report()
-    found = uploads.documents(path, format, bench.settings.limits, report)
+def _take_in(
+    bench: Workbench, path: Path, format: str | None, held_out: bool, silent: uploads.Silent
+) -> dict[str, Any]:
+    limits = bench.settings.limits
+    found, told = uploads.documents(path, format, silent, limits, Report())
     prepared = [prepare(document, labelled) for document, labelled in found]
-    return _added(bench, prepared, held_out, uploads.lines(report, path))
+    return _added(bench, prepared, held_out, told)
 
 
 def _added(
