@@ -4,9 +4,12 @@
 PYTHON ?= python3
 CORPORA ?= ../shared/corpora
 BIN := .venv/bin
+TEXT ?= ../shared/text
+BUNDLED := src/hardner/assets/model
 READY := .venv/.ready
+TESTED := .venv/.ready-to-test
 
-.PHONY: setup demo test lint bench
+.PHONY: setup demo test lint docs model bench
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -17,13 +20,18 @@ $(READY): pyproject.toml
 		{ echo "hardner needs Python 3.11 or newer; name one: make PYTHON=python3.11"; exit 1; }
 	@echo "Setting up .venv (the first time takes some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable .
+	@touch $@
+
+$(TESTED): $(READY)
+	@echo "Setting up what the tests need ..."
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 demo: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
-lint: $(READY)
+lint: $(TESTED)
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
@@ -31,7 +39,16 @@ lint: $(READY)
 test: lint
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet --numprocesses 2 -rs
 
-bench: $(READY)
+docs: $(TESTED)
+	@$(BIN)/mkdocs build --strict
+
+# The bundled model, from text and corpora; on one H200 it takes half an hour.
+model: $(READY)
+	$(BIN)/hardner pretrain encoder $(TEXT)/*.txt.xz --out runs/pretrain --steps 14000 --without $(CORPORA)
+	$(BIN)/hardner train experiments/bundled.toml --data.root $(CORPORA)
+	$(BIN)/python experiments/pack.py runs/bundled $(BUNDLED)
+
+bench: $(TESTED)
 	$(BIN)/python benchmarks/crf.py
 	$(BIN)/python benchmarks/metatrain.py
 	$(BIN)/python benchmarks/reading.py $(CORPORA)

@@ -211,7 +211,7 @@ def test_best_label():
 
 @pytest.mark.parametrize("count", [2, 3, 5, 20])
 def test_folds_part_the_sentences_and_spread_the_mentions(count):
-    sentences = [Sentence(("w",), (Span(0, 1, "X"),) * (i % 2)) for i in range(count)]
+    sentences = [Sentence((f"w{i}",), (Span(0, 1, "X"),) * (i % 2)) for i in range(count)]
     folds = folds_of(sentences, 3)
     assert len(folds) == min(3, count)
     assert sorted(row for fold in folds for row in fold.held) == list(range(count))
@@ -220,6 +220,20 @@ def test_folds_part_the_sentences_and_spread_the_mentions(count):
     assert max(with_mentions) - min(with_mentions) <= 1
     sizes = [len(fold.held) for fold in folds]
     assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_mention_is_not_both_learnt_and_held_out(seed):
+    words = ["a b", "b c", "c d", "e", "E", "f", "g", "h", "i"]
+    spans = [tuple(Span(i, i + 1, "X") for i in range(len(w.split()))) for w in words]
+    sentences = [Sentence(tuple(w.split()), s) for w, s in zip(words, spans, strict=True)]
+    folds = folds_of(sentences, 3, seed)
+    assert [len(fold.held) for fold in folds] == [3, 3, 3]
+    for fold in folds:
+        assert {0, 1, 2} <= set(fold.held) or {0, 1, 2}.isdisjoint(fold.held)
+        assert {3, 4} <= set(fold.held) or {3, 4}.isdisjoint(fold.held)
+    same = [Sentence(("w", str(i)), (Span(0, 1, "X"),)) for i in range(7)]
+    assert sorted(len(fold.held) for fold in folds_of(same, 3, seed)) == [1, 3, 3]
 
 
 def test_folds_are_judged_on_what_they_have_not_seen():

@@ -159,10 +159,11 @@ class _Lesson:
             for store, wide in zip((self.shown, self.read), widths, strict=True)
         )
         heads = torch.arange(len(self.student.tag_sets), device=rows.device)
-        with torch.no_grad(), arithmetic("bfloat16", rows.device):
-            taught = self.teacher.emissions(
-                self.known, self.teacher.encoder(self.known, shown, SCORING), shown, heads
-            )
+        with torch.no_grad():
+            with arithmetic("bfloat16", rows.device):
+                taught = self.teacher.emissions(
+                    self.known, self.teacher.encoder(self.known, shown, SCORING), shown, heads
+                )
             wanted = marginals(taught.scores.float(), taught.lengths, *taught.chain)
         read = _forgetful(read, self.how.unseen)
         encoded = self.student.encoder(params, read, Mode(self.how.dropout))

@@ -127,13 +127,36 @@ def own(params: Params, task: int) -> Params:
 
 
 def folds_of(sentences: Sequence[Sentence], folds: int, seed: int = 0) -> list[Fold]:
-    """Each fold held out from the others; mentions are spread over all of them."""
-    order = np.random.default_rng(seed).permutation(len(sentences))
-    dealt = sorted(order.tolist(), key=lambda row: not sentences[row].spans)
+    """Each fold held out from the others; sentences with mentions are spread over all of them.
+
+    Sentences that share a mention stay together as far as a fold can hold them: a user's sentences
+    are about the same things more often than the text that the model is for.
+    """
     count = min(folds, len(sentences))
-    parts = [sorted(dealt[i::count]) for i in range(count)]
+    room = -(-len(sentences) // count)
+    order = np.random.default_rng(seed).permutation(len(sentences)).tolist()
+    groups = [g[i : i + room] for g in _alike(sentences, order) for i in range(0, len(g), room)]
+    parts: list[list[int]] = [[] for _ in range(count)]
+    for group in sorted(groups, key=lambda g: (not sentences[g[0]].spans, -len(g))):
+        min(parts, key=len).extend(group)
     every = set(range(len(sentences)))
-    return [Fold(sorted(every - set(part)), part) for part in parts]
+    return [Fold(sorted(every - set(part)), sorted(part)) for part in parts]
+
+
+def _alike(sentences: Sequence[Sentence], rows: Sequence[int]) -> list[list[int]]:
+    """The rows parted so that no two parts have a mention in common."""
+    groups: list[tuple[list[int], set[str]]] = []
+    for row in rows:
+        tokens, spans = sentences[row].tokens, sentences[row].spans
+        said = {" ".join(tokens[span.start : span.end]).casefold() for span in spans}
+        joined, apart = [row], []
+        for group in groups:
+            if said & group[1]:
+                joined, said = group[0] + joined, said | group[1]
+            else:
+                apart.append(group)
+        groups = [*apart, (joined, said)]
+    return [group for group, _ in groups]
 
 
 def models_of(sentences: int, folds: int) -> int:

@@ -7,6 +7,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 import hardner
@@ -54,6 +55,7 @@ def routed() -> FastAPI:
     app.add_exception_handler(HardnerError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(Exception, _failed)
     return app
 
@@ -106,6 +108,11 @@ async def _invalid(request: Request, error: Exception) -> Response:
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return JSONResponse({"error": _line(error.detail)}, error.status_code, error.headers)
+
+
+async def _left(request: Request, error: Exception) -> Response:
+    """For one who went away before the whole request was there, and will not read this."""
+    return JSONResponse({"error": "the request was cut short"}, 400)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
