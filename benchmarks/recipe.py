@@ -28,7 +28,7 @@ from hardner.evaluate.exam import Exam
 from hardner.learn.adaptation import Adaptation
 from hardner.learn.draws import drawing
 from hardner.learn.experiment import experiment
-from hardner.learn.fit import fit, newcomer
+from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.graph import arithmetic
 from hardner.learn.loop import begin, loop
 from hardner.learn.material import BENCHMARK, gather, with_labels
@@ -79,6 +79,8 @@ CHANGES: tuple[tuple[str, Changes], ...] = (
     ("decoder at the encoder's rate", {"scales": {}}),
     ("decoder at 20 times the encoder's rate", {"scales": {"decoder": 20.0}}),
     ("mean of 4 fits", {"soup": 4}),
+    ("4 background sentences a step", {"background": 4}),
+    ("8 background sentences a step", {"background": 8}),
     ("caution 0.5", {"caution": 0.5}),
     ("caution 1", {"caution": 1.0}),
     ("caution 2", {"caution": 2.0}),
@@ -153,7 +155,7 @@ class Bench:
                 sentences += [pool.train[row] for row in drawn]
         seeds = [i % self.samples for i in range(len(rows))]
         tagger, params = newcomer(*self.model, TAGS, rule, seeds)
-        store = tagger.store(sentences, device=self.device)
+        store = tagger.store([*sentences, *background_for(rule)], device=self.device)
         fitted = fit(tagger, params, store, np.array(rows), rule, seeds)
         found = {}
         exams = self._examined(rule, tagger, params)

@@ -86,7 +86,10 @@ def test_the_report_as_json_and_a_kept_type(call: Command, model: Path, drugs: P
     assert [e for e in kept(text) if e.label != "Drug"] == hardner.load(model)(text)
 
 
-def test_any_labelled_format(call: Command, model: Path, tmp_path: Path) -> None:
+def test_any_labelled_format(
+    call: Command, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: replace(RULE, steps=100))
     out = tmp_path / "devices"
     code, said, err = call(
         "adapt", EXAMPLES / "devices-train.jsonl", "--out", out, "--model", model

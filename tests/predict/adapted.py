@@ -13,7 +13,7 @@ from hardner.learn.optim import Optimizer
 from hardner.predict.predictor import Predictor
 from hardner.types import Sentence
 
-RULE = Adaptation(25, 0.02, Optimizer("adamw", weight_decay=0.01), batch=24, dropout=0.0, clip=1.0)
+RULE = Adaptation(40, 0.02, Optimizer("adamw", weight_decay=0.01), batch=24, dropout=0.0, clip=1.0)
 DRUGS = tuple(
     replace(s, spans=tuple(span._replace(label="Drug") for span in s.spans))
     for s in tiny.sentences("Drug")[:9]
@@ -27,11 +27,10 @@ def known(decoder: str = "crf") -> Predictor:
     whole = tiny.tagger("transformer", decoder)
     tag_sets = [TagSet("Gene", ("Gene",)), TagSet("Species", ("Species",))]
     params = whole.init(0)
-    rule = replace(RULE, steps=40)
-    target, start = newcomer(whole, params, tag_sets[0], rule, [0])
+    target, start = newcomer(whole, params, tag_sets[0], RULE, [0])
     sentences = tiny.sentences("Gene")
     rows = np.arange(len(sentences))[None]
-    fitted = fit(target, start, target.store(sentences), rows, rule, [0])
+    fitted = fit(target, start, target.store(sentences), rows, RULE, [0])
     both = whole.with_domains(tag_sets)
     decoders = {n: p.repeat(1, 2, *[1] * (p.dim() - 2)) for n, p in fitted.items() if n[0] == "d"}
     return Predictor(both, fitted | decoders, (1.5, 0.8))

@@ -71,6 +71,13 @@ def test_nothing_right_and_everything_right_are_not_certain():
     assert high.high > 0.99 and 0.5 < high.low < 0.95
 
 
+def test_the_value_is_not_drawn_to_the_middle():
+    """In the mean over many draws of sentences it is the truth."""
+    rng, right = np.random.default_rng(5), truth(0.1)
+    found = [forecast(Trial(10, sentences(0.1, 10, rng)), None, 10, seed=s) for s in range(60)]
+    assert np.mean([one.f1.value for one in found]) == pytest.approx(right, abs=0.03)
+
+
 def test_a_steep_curve_promises_more():
     rng = np.random.default_rng(1)
     large = Trial(60, sentences(0.7, 90, rng))

@@ -14,7 +14,7 @@ from hardner.evaluate.contender import Contender, Model, for_corpus, with_words
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.plans import Size
 from hardner.evaluate.score import Breakdown
-from hardner.learn.fit import fit, newcomer
+from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.graph import arithmetic
 from hardner.model.layers import Params, part_of
 from hardner.seeds import seed_of
@@ -126,7 +126,8 @@ class Fitted:
         )
         used, index = np.unique(np.array(drawn, np.int64), return_inverse=True)
         rows: Ints = index.reshape(len(samples), -1)
-        store = tagger.store([self._pool[row] for row in used], device=device)
+        beside = background_for(self._contender.adaptation)
+        store = tagger.store([*(self._pool[row] for row in used), *beside], device=device)
         return fit(
             tagger,
             params,

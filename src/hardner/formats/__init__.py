@@ -93,7 +93,10 @@ def _row(name: str) -> Format:
 
 
 def detect(path: PathLike) -> Format:
-    """The format of a file or folder, by its ending, then by its content."""
+    """The format of a file or folder, by its ending, then by its content.
+
+    Standard input that looks like nothing else is plain text.
+    """
     if not is_standard(path) and Path(path).is_dir():
         return _of_folder(Path(path))
     candidates = _with_ending(path)
@@ -102,6 +105,8 @@ def detect(path: PathLike) -> Format:
     start = head(path)
     sniffed = (row for row in candidates or FORMATS.values() if row.sniff(start))
     found = next(sniffed, candidates[-1] if candidates else None)
+    if found is None and is_standard(path):
+        return FORMATS["text"]
     if found is None:
         raise FileError(shown(path), "cannot tell its format; say which with --from")
     return found

@@ -44,6 +44,8 @@ class Adaptation:
     """Its kind; by default the model's own."""
     soup: int = 1
     """How often a sample is fitted, in another order each time; the outcomes are averaged."""
+    background: int = 0
+    """Sentences of `hardner.learn.background` that each step learns from as well."""
     caution: float = 0.0
     """Added in the end to the score of being outside a mention."""
 

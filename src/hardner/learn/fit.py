@@ -11,12 +11,14 @@ from torch import Tensor
 from hardner.batch import Ints, Store, TagSet
 from hardner.learn.adapt import adapt, losses_on
 from hardner.learn.adaptation import Adaptation
+from hardner.learn.background import background
 from hardner.learn.graph import Replay, arithmetic
 from hardner.learn.inner import spread, stride
 from hardner.learn.lift import lift, lifted, lowered, mean_decoder
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
+from hardner.types import Sentence
 
 
 def newcomer(
@@ -38,6 +40,11 @@ def newcomer(
     return target, shared | decoder
 
 
+def background_for(adaptation: Adaptation) -> tuple[Sentence, ...]:
+    """What must lie behind the sentences in a store that is fitted to."""
+    return background() if adaptation.background else ()
+
+
 def fit(
     tagger: Tagger,
     params: Params,
@@ -51,7 +58,7 @@ def fit(
     Args:
         tagger: The network, with a decoder for the target.
         params: Where to start, shared or with a copy for each sample; left as they are.
-        store: The sentences.
+        store: The sentences; its last ones are `background_for` the rule.
         rows: Of each sample, [M, K]; -1 for none.
         adaptation: The rule.
         seeds: Of each sample; they decide the order of its sentences.
@@ -89,14 +96,18 @@ def _fit(
 ) -> Params:
     inner = adaptation.inner(rows.shape[1])
     order = batches(rows, inner.steps, adaptation.batch, seeds)
+    if adaptation.background:
+        order = np.concatenate((order, _beside(store, order, adaptation, seeds)), axis=2)
+        rows = order.reshape(-1)
     start = spread(params, inner.parts, len(rows))
     moving = [name for name in start if part_of(name) in inner.parts]
     current = start | {name: start[name].detach().clone() for name in moving}
     state = inner.optimizer.init({name: current[name] for name in moving})
     replay = Replay([current[name] for name in moving] + list(state.values()))
+    here = store.device.type == "cpu"
     for step, drawn in enumerate(order):
         # On a GPU each width is captured anew, so that there is one for all steps.
-        widths = store.widths((drawn if store.device.type == "cpu" else rows).ravel())
+        widths = store.widths((drawn if here else rows).ravel())
         torch.manual_seed(seed_of("dropout", step, *seeds))
 
         def compute(
@@ -104,13 +115,22 @@ def _fit(
         ) -> tuple[list[Tensor], list[Tensor]]:
             with arithmetic(adaptation.precision, store.device):
                 losses = losses_on(tagger, store.batch(drawn, widths), Mode(adaptation.dropout))
-                done = stride(losses, current, start, inner, state, rate)
+                done = stride(losses, current, start, inner, state, rate, inplace=here)
             return [done.moved[name] for name in moving] + [done.state[k] for k in state], []
 
         share = 1 - step / inner.steps
         inputs = [torch.tensor(share), torch.from_numpy(drawn)]
         replay((tuple(widths.items()), drawn.shape), compute, inputs)
     return current
+
+
+def _beside(store: Store, order: Ints, adaptation: Adaptation, seeds: Sequence[int]) -> Ints:
+    """Background sentences for each step and sample: [steps, M, background]."""
+    size = len(background())
+    last = len(store.tags.widths) - 1
+    shape = (len(order), adaptation.background)
+    drawn = [np.random.default_rng(seed).integers(last - size, last, shape) for seed in seeds]
+    return np.stack(drawn, axis=1)
 
 
 def batches(rows: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:

@@ -10,7 +10,7 @@ from torch import Tensor
 Precision = Literal["float32", "bfloat16"]
 
 Compute = Callable[..., tuple[list[Tensor], list[Tensor]]]
-"""tensors in -> (new values of the state, results); must not change anything itself."""
+"""tensors in -> (new values of the state, results); on a GPU it must not change anything itself."""
 
 
 def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
@@ -56,7 +56,8 @@ class Replay:
         moved, results = compute(*inputs)
         with torch.no_grad():
             for old, new in zip(self.state, moved, strict=True):
-                old.copy_(new)
+                if old.data_ptr() != new.data_ptr():  # else it was moved in place
+                    old.copy_(new)
         return results
 
     def _capture(

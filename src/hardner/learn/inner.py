@@ -90,6 +90,7 @@ def stride(
     *,
     through: bool = False,
     split: bool = False,
+    inplace: bool = False,
 ) -> Stride:
     """One step of the rule.
 
@@ -102,6 +103,7 @@ def stride(
         share: Of the first step's rate.
         through: Keep the graph, so that the outcome can be differentiated by the start.
         split: Also work out where the step leads with `Inner.old` left out.
+        inplace: Move ``current`` and ``state`` themselves.
     """
     leaves = {n: p for n, p in current.items() if part_of(n) in inner.parts}
     if not through:
@@ -120,6 +122,9 @@ def stride(
     if inner.clip:
         grads = clip(grads, inner.clip, tasks=True)
     rates: dict[str, Tensor | float] = {n: inner.rate * inner.scale(n) * share for n in grads}
+    if inplace:
+        inner.optimizer.move(leaves, grads, state, rates)
+        return Stride(leaves, state, values, leaves)
     with torch.set_grad_enabled(through):
         moved, kept = inner.optimizer.step(leaves, grads, state, rates)
         old = inner.optimizer.step(leaves, partial, state, rates)[0] if partial else moved

@@ -10,7 +10,7 @@ A power law takes the F1 from the number of sentences learnt from to another,
 its exponent being known beforehand from published learning curves and better from one's own.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,17 @@ def forecast(
     luck = np.exp(rng.normal(0, LUCK / sentences**0.5, DRAWS))
     now = np.minimum(missed[0] * (sentences / large.learnt) ** -b * luck, 1.0)
     then = now * ((sentences + more) / sentences) ** -b
-    return Forecast(Range.of(1 - now), Range.of(now - then), more, float(b.mean()))
+    f1 = Range.of(1 - now)
+    # The imaginary sentence widens the interval; it has no say in the most likely value.
+    likely = 1 - (1 - f1_of(large.counts)) * (sentences / large.learnt) ** -float(b.mean())
+    f1 = replace(f1, value=min(max(likely, f1.low), f1.high))
+    return Forecast(f1, Range.of(now - then), more, float(b.mean()))
+
+
+def f1_of(counts: Floats) -> float:
+    """Of all sentences together; 0 where nothing is right."""
+    tp, fp, fn = counts.sum(0).tolist()
+    return float(2 * tp / (2 * tp + fp + fn)) if tp else 0.0
 
 
 def _exponent(learnt: list[float], missed: Floats, rng: np.random.Generator) -> Floats:

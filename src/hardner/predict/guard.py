@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hardner.errors import HardnerError
 from hardner.model.layers import Params
-from hardner.predict.forecast import Forecast, Trial, resampled
+from hardner.predict.forecast import Forecast, Trial, f1_of, resampled
 from hardner.types import Sentence, Span
 
 SURE = 0.9
@@ -62,12 +62,6 @@ def best_label(labels: Mapping[str, Counts]) -> tuple[str, float] | None:
     scored = {label: f1_of(counts) for label, counts in labels.items()}
     best = max(scored, key=lambda label: scored[label], default=None)
     return None if best is None else (best, scored[best])
-
-
-def f1_of(counts: Counts) -> float:
-    """Of all sentences together; 0 where nothing is right."""
-    tp, fp, fn = counts.sum(0).tolist()
-    return float(2 * tp / (2 * tp + fp + fn)) if tp else 0.0
 
 
 def chance_of(counts: Counts, large: Trial, seen: Forecast, seed: int = 0) -> float:
