@@ -37,7 +37,7 @@ lint: $(TESTED)
 	@$(BIN)/mypy
 
 test: lint
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet --numprocesses 2 -rs
+	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --quiet --numprocesses 2 -rs
 
 docs: $(TESTED)
 	@$(BIN)/mkdocs build --strict

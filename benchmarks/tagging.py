@@ -45,7 +45,8 @@ Tag = Callable[[Sequence[str]], int]
 
 class Case(NamedTuple):
     make: Callable[[str], Tag]
-    folder: str
+    given: str
+    """The folder, or the number of processes."""
 
 
 def main() -> None:
@@ -64,8 +65,8 @@ def main() -> None:
         forms = our_forms(given.model, given.fast, Path(folder), tests)
         cases = {name: Case(ours, str(path)) for name, path in forms.items()}
         cases |= {
-            "spaCy": Case(spacy_one, ""),
-            SPACY: Case(spacy_two, ""),
+            "spaCy": Case(spacy_ner, "1"),
+            SPACY: Case(spacy_ner, "2"),
             BERT: Case(bert, str(given.model)),
             "BERT-base onnxruntime int8": Case(bert_int8, str(folder)),
         }
@@ -153,7 +154,8 @@ def work(case: Case, line: Connection) -> None:
     import torch
 
     torch.set_num_threads(CORES)
-    tag = case.make(case.folder)
+    multiprocessing.set_start_method("fork", force=True)  # the quicker way to spaCy's processes
+    tag = case.make(case.given)
     while (texts := line.recv()) is not None:
         start = time.perf_counter()
         found = tag(texts)
@@ -169,17 +171,7 @@ def ours(folder: str) -> Tag:
     return lambda texts: sum(len(found) for found in tagger.pipe(texts))
 
 
-def spacy_one(_: str) -> Tag:
-    nlp = spacy_ner()
-    return lambda texts: sum(len(doc.ents) for doc in nlp.pipe(texts))
-
-
-def spacy_two(_: str) -> Tag:
-    nlp = spacy_ner()
-    return lambda texts: sum(len(doc.ents) for doc in nlp.pipe(texts, n_process=2))
-
-
-def spacy_ner() -> Any:
+def spacy_ner(processes: str) -> Tag:
     import spacy
 
     nlp = spacy.blank("en")
@@ -187,7 +179,7 @@ def spacy_ner() -> Any:
     for label in ("Disease", "Drug", "Gene", "Species"):
         ner.add_label(label)
     nlp.initialize()
-    return nlp
+    return lambda texts: sum(len(d.ents) for d in nlp.pipe(texts, n_process=int(processes)))
 
 
 def bert_tokenizer(folder: str) -> Any:
@@ -287,12 +279,18 @@ def f1(folder: Path, tests: dict[str, list[Sentence]]) -> float:
     model = hardner.load(folder)
     total = Score()
     for own in tests.values():
-        labels = {span.label for s in own for span in s.spans} & set(model.labels)
+        gold = [[s._replace(label=renamed(s.label, model.labels)) for s in t.spans] for t in own]
+        labels = {span.label for spans in gold for span in spans} & set(model.labels)
         if labels:
-            right = [[span for span in s.spans if span.label in labels] for s in own]
+            right = [[span for span in spans if span.label in labels] for spans in gold]
             found = model.spans(own, labels=labels)
             total += score(right, [[span for span, _ in row] for row in found])
     return total.f1
+
+
+def renamed(label: str, known: Sequence[str]) -> str:
+    """A corpus's label as the model calls it: the catalogue's drugs are any chemicals."""
+    return "Chemical" if label == "Drug" and label not in known else label
 
 
 if __name__ == "__main__":

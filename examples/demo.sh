@@ -11,19 +11,17 @@ cd "$folder"
 say() { printf '\n# %s\n' "$1"; }
 run() { printf '$ %s\n' "$1" && sh -c "$1"; }
 
-say 'Twenty sentences of a new entity type, as an annotation tool exports them'
+say 'The bundled model knows six kinds of mentions'
+run 'hardner tag examples/abstract.txt --to text | head -n 3 | cut -c 1-600'
+
+say 'Devices are not among them; here are twenty sentences of an annotation tool, the first of them'
 run 'head -n 1 examples/devices-train.jsonl'
 
-say 'As CoNLL: a token and its tag a line; what the format cannot keep is said'
-run 'hardner convert examples/devices-train.jsonl devices.tsv'
-run 'head -n 8 devices.tsv'
+say 'Adapt to them, and score the new model on forty others'
+run 'hardner adapt examples/devices-train.jsonl --label Device --out device-model --test examples/devices-test.jsonl'
 
-say 'As BRAT standoff: nothing is lost'
-run 'hardner convert examples/devices-train.jsonl devices/'
-run 'head devices/devices-train-1.*'
-echo
+say 'Tag an abstract with it'
+run 'hardner tag examples/abstract.txt --model device-model --to text'
 
-say 'As BioC, compressed, and back: the same files'
-run 'hardner convert devices/ devices.xml.xz'
-run 'hardner convert devices.xml.xz again/'
-run 'diff -r devices again && echo the same'
+say 'What to label next'
+run 'hardner suggest examples/abstract.txt --model device-model -n 3 --exclude examples/devices-train.jsonl'

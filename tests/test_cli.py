@@ -169,3 +169,11 @@ def test_output_can_be_cut_short() -> None:
         command, shell=True, capture_output=True, text=True, check=False, cwd=ROOT
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "A\tO\n", "")
+
+
+def test_the_command_line_alone_loads_no_heavy_library() -> None:
+    """Help comes at once, and what the commands ask of OpenMP is said before torch reads it."""
+    heavy = ("torch", "numpy", "transformers", "ray", "spacy", "fastapi", "onnxruntime")
+    code = f"import sys, hardner.cli; print([n for n in {heavy} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

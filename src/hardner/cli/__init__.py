@@ -30,6 +30,10 @@ from hardner.cli.tag import tag
 from hardner.cli.train import SETTINGS, train
 from hardner.errors import HardnerError
 
+# Read when torch is loaded, which commands do late. Threads that spin while they wait make
+# everything many times slower on a machine that has other things to do.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 app = typer.Typer(
     name="hardner",
     help="Hardness-guided biomedical NER: a working tagger from 5 to 100 labelled sentences.",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hardner.checkpoint import CONFIG
 from hardner.cli.convert import _format
 from hardner.cli.terminal import bar, interruptible, stderr, warned
 from hardner.errors import FileError, HardnerError
@@ -100,6 +99,8 @@ def adapt(
 
 def _check_out(out: Path, force: bool) -> None:
     """Before any work, whether the model can be put there."""
+    from hardner.checkpoint import CONFIG
+
     if out.exists() and not force:
         raise FileError(out, "exists already; name another folder, or replace it with --force")
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / CONFIG).is_file())):

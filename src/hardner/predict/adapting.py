@@ -30,8 +30,6 @@ from hardner.types import Sentence, Span
 FOLDS = 3
 KNOWN = 0.5
 """F1 on the sentences from which on a label of the model is what the new one starts from."""
-UPPER = 2
-"""Layers of a transformer that are fitted on a CPU."""
 LOOK = 200
 """Unlabelled sentences that are looked at."""
 DOUBT = 10
@@ -160,10 +158,7 @@ def _course(
 
 def _rule(tagger: Tagger, device: str) -> Adaptation:
     """The best one, from above only where fitting the whole network would take minutes."""
-    kind = _kind(tagger)
-    rule = adaptation("best", kind)
-    slow = device == "cpu" and kind == "transformer" and not rule.layers
-    return replace(rule, layers=UPPER) if slow else rule
+    return adaptation("quick" if device == "cpu" else "best", _kind(tagger))
 
 
 def _domain(tagger: Tagger, label: str) -> str:
