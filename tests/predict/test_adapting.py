@@ -74,8 +74,8 @@ def test_kept_types_are_found_exactly_as_before(decoder, monkeypatch, tmp_path):
     monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: rule)
     start = known(decoder)
     text = " ".join(" ".join(s.tokens) for s in (*DRUGS, *GENES))
-    alone = adapt(start, DRUGS).predictor
-    kept = adapt(start, DRUGS, keep=True).predictor
+    alone = adapt(start, DRUGS, force=True).predictor
+    kept = adapt(start, DRUGS, keep=True, force=True).predictor
     assert kept.labels == ("Gene", "Species", "Drug")
     assert len(start(text)) > 5
     assert [e for e in kept(text) if e.label != "Drug"] == start(text)  # bit for bit

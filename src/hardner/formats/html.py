@@ -85,7 +85,7 @@ def _class(index: int) -> str:
 
 
 def _safe(text: str) -> str:
-    return escape(visible(text))
+    return escape(visible(text)).replace("\r", "&#13;")  # else a browser reads it as a new line
 
 
 def _marked(document: Document, labels: dict[str, int]) -> Iterator[str]:
