@@ -3,7 +3,9 @@
     python benchmarks/bundled.py CORPORA [MODEL]
 
 One line a corpus in results/out_of_the_box.jsonl: strict counts, and the level to compare with
-(MetaBioNER's Table 5 and scispaCy's). The corpora's own training sentences were trained on.
+(MetaBioNER's Table 5 and scispaCy's). The corpora's own training sentences were trained on. What
+has a line already is not measured again; for another model, delete the file. docs/model-card.md
+shows the lines.
 """
 
 import json
@@ -43,7 +45,10 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = hardner.load(sys.argv[2] if len(sys.argv) > 2 else None, device=device)
     LINES.parent.mkdir(exist_ok=True)
+    done = LINES.read_text("utf-8") if LINES.exists() else ""
     for name, level in LEVELS.items():
+        if f'"corpus": "{name}"' in done:
+            continue
         began = time.perf_counter()
         corpus = corpora.load(name, root)
         label = HEADS[corpus.domain]

@@ -1,18 +1,28 @@
-"""Makes the bundled model of a run of bundled.toml: python experiments/pack.py RUN [OUT]
+"""Makes the bundled model of a run of bundled.toml: python experiments/pack.py RUN CORPORA [OUT]
 
 The run has a decoder for each type of each corpus. Decoders are linear, so that the mean of
-several is what they say together; those of one kind of mention become one.
+several is what they say together; those of one kind of mention become one. Their scores are then
+calibrated on devel sentences of the corpora.
 """
 
 import sys
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import torch
 
+from hardner import checkpoint
 from hardner.batch import TagSet
-from hardner.model.describe import load_model, save_model
+from hardner.corpora import load
+from hardner.learn.material import with_labels
+from hardner.model.describe import describe, files_of, load_model
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
+from hardner.predict.calibrate import calibrated
+from hardner.predict.folder import TEMPERATURES
+from hardner.predict.predictor import Predictor
+from hardner.types import Sentence, Span
 
 HEADS = {
     "Disease": ("NCBI-disease/Disease", "BC5CDR-disease/Disease"),
@@ -23,6 +33,8 @@ HEADS = {
     "CellLine": ("JNLPBA-5/cell_line",),
 }
 """What the bundled model knows, and the decoders that say it together."""
+EACH = 500
+"""Devel sentences of a corpus that a temperature is chosen on."""
 OUT = Path(__file__).parents[1] / "src" / "hardner" / "assets" / "model"
 
 
@@ -42,13 +54,31 @@ def packed(tagger: Tagger, params: Params) -> tuple[Tagger, Params]:
     return tagger.with_domains(sets), kept
 
 
+def devel(root: Path, label: str) -> list[Sentence]:
+    """Devel sentences of a head's corpora, as many of each, with its mentions alone."""
+    drawn = []
+    for name in HEADS[label]:
+        corpus, _, theirs = name.partition("/")
+        found = with_labels(load(corpus, root), {theirs}).devel
+        drawn.append(found[:: max(1, len(found) // EACH)])
+    return [_renamed(sentence, label) for sentence in chain(*drawn)]
+
+
+def _renamed(sentence: Sentence, label: str) -> Sentence:
+    return replace(sentence, spans=tuple(Span(s, e, label) for s, e, _ in sentence.spans))
+
+
 def main() -> None:
-    run = Path(sys.argv[1])
-    out = Path(sys.argv[2]) if len(sys.argv) > 2 else OUT
+    run, root = Path(sys.argv[1]), Path(sys.argv[2])
+    out = Path(sys.argv[3]) if len(sys.argv) > 3 else OUT
     model = run / "model" if (run / "model").is_dir() else run
-    save_model(out, *packed(*load_model(model)), dtype=torch.float16)
+    tagger, params = packed(*load_model(model))
+    ready = calibrated(Predictor(tagger, params), {label: devel(root, label) for label in HEADS})
+    warmth = dict(zip(tagger.domains, ready.temperatures, strict=True))
+    config = {**describe(tagger), TEMPERATURES: warmth}
+    checkpoint.save(out, params, config, files_of(tagger), dtype=torch.float16)
     size = sum(path.stat().st_size for path in out.iterdir())
-    print(f"{out}: {', '.join(HEADS)}; {size / 1e6:.1f} MB")
+    print(f"{out}: {size / 1e6:.1f} MB, temperatures {warmth}")
 
 
 if __name__ == "__main__":

@@ -92,6 +92,7 @@ JSONL = json.dumps({"text": "A stent.", "entities": [{"start": 2, "end": 7, "lab
         ("../../etc/passwd.jsonl", JSONL),
         ("C:\\temp\\x.jsonl", JSONL),
     ],
+    ids=lambda value: value if str(value).count(".") and len(value) < 30 else "",
 )
 def test_any_format_is_taken(http, name, data):
     answer = upload(http, name, data)
