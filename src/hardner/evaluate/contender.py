@@ -10,14 +10,13 @@ import torch
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.plans import Protocol, TrainOn
 from hardner.evaluate.targets import domain_of
-from hardner.learn.adaptation import PRESETS, Adaptation, adaptation
+from hardner.learn.adaptation import PRESETS, Adaptation, adaptation, kind_of
 from hardner.learn.experiment import Experiment, read
 from hardner.learn.material import BENCHMARK
 from hardner.learn.methods import PLANS
 from hardner.learn.run import EXPERIMENT, MODEL
-from hardner.model.bert import BertEncoder
 from hardner.model.describe import load_model
-from hardner.model.encoders import PieceEncoder, WordEncoder, vocabulary_of
+from hardner.model.encoders import WordEncoder, vocabulary_of
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.types import Corpus, Sentence
@@ -162,15 +161,6 @@ def method_name(experiment: Experiment, adapt: bool) -> str:
         if same and plan.train == "sources":
             return name
     return "MultiTask" if experiment.method == "multitask" else experiment.method
-
-
-def kind_of(tagger: Tagger) -> str:
-    """The kind of a tagger's encoder, as experiments name it."""
-    if isinstance(tagger.encoder, WordEncoder):
-        return f"bi{tagger.encoder.cell}"
-    if isinstance(tagger.encoder, PieceEncoder):
-        return "transformer"
-    return "bert" if isinstance(tagger.encoder, BertEncoder) else "other"
 
 
 def with_words(contender: Contender, model: Model, sentences: Collection[Sentence]) -> Model:

@@ -9,7 +9,10 @@ from hardner.learn.graph import Precision
 from hardner.learn.inner import Inner
 from hardner.learn.methods import scaled
 from hardner.learn.optim import Optimizer
+from hardner.model.bert import BertEncoder
 from hardner.model.decoders import Kind
+from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.tagger import Tagger
 
 
 @dataclass(frozen=True)
@@ -125,3 +128,12 @@ def adaptation(preset: str, encoder: str) -> Adaptation:
         known = ", ".join(PRESETS[preset])
         raise HardnerError(f"no adaptation preset for an encoder {encoder!r}; there are {known}")
     return PRESETS[preset][encoder]
+
+
+def kind_of(tagger: Tagger) -> str:
+    """The kind of a tagger's encoder, as experiments and presets name it."""
+    if isinstance(tagger.encoder, WordEncoder):
+        return f"bi{tagger.encoder.cell}"
+    if isinstance(tagger.encoder, PieceEncoder):
+        return "transformer"
+    return "bert" if isinstance(tagger.encoder, BertEncoder) else "other"

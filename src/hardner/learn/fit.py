@@ -98,7 +98,6 @@ def _fit(
     order = batches(rows, inner.steps, adaptation.batch, seeds)
     if adaptation.background:
         order = np.concatenate((order, _beside(store, order, adaptation, seeds)), axis=2)
-        rows = order.reshape(-1)
     start = spread(params, inner.parts, len(rows))
     moving = [name for name in start if part_of(name) in inner.parts]
     current = start | {name: start[name].detach().clone() for name in moving}
@@ -107,7 +106,7 @@ def _fit(
     here = store.device.type == "cpu"
     for step, drawn in enumerate(order):
         # On a GPU each width is captured anew, so that there is one for all steps.
-        widths = store.widths((drawn if here else rows).ravel())
+        widths = store.widths((drawn if here else order).ravel())
         torch.manual_seed(seed_of("dropout", step, *seeds))
 
         def compute(

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.learn.adaptation import Adaptation, adaptation
-from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.learn.adaptation import Adaptation, adaptation, kind_of
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.predict import guard
@@ -158,7 +157,7 @@ def _course(
 
 def _rule(tagger: Tagger, device: str) -> Adaptation:
     """The best one, from above only where fitting the whole network would take minutes."""
-    return adaptation("quick" if device == "cpu" else "best", _kind(tagger))
+    return adaptation("quick" if device == "cpu" else "best", kind_of(tagger))
 
 
 def _domain(tagger: Tagger, label: str) -> str:
@@ -187,13 +186,6 @@ def _cut(name: str, value: Tensor, tags: list[int]) -> Tensor:
     """Some tags of a decoder's numbers [1, 1, C, ...]."""
     cut = value[:, :, tags]
     return cut[..., tags] if name == "decoder.transitions" else cut
-
-
-def _kind(tagger: Tagger) -> str:
-    """Of the encoder, as adaptation presets name it."""
-    if isinstance(tagger.encoder, WordEncoder):
-        return f"bi{tagger.encoder.cell}"
-    return "transformer" if isinstance(tagger.encoder, PieceEncoder) else "bert"
 
 
 def _ticker(heard: Heard | None, total: int) -> Callable[[int], None]:

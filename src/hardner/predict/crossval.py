@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hardner.batch import Store, TagSet
 from hardner.learn.adaptation import Adaptation
-from hardner.learn.fit import fit, newcomer
+from hardner.learn.fit import background_for, fit, newcomer
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.predict.forecast import Trial
@@ -50,8 +50,9 @@ class Course:
 
     @cached_property
     def store(self) -> Store:
-        """The sentences."""
-        return self.tagger.store(self.sentences, device=self.device)
+        """The sentences, and what the rule learns beside them."""
+        every = (*self.sentences, *background_for(self.rule))
+        return self.tagger.store(every, device=self.device)
 
     def start(self, *tasks: int) -> Params:
         """Where the fits of these numbers begin."""

@@ -1,0 +1,49 @@
+"""The background: sentences without mentions, and that fitting learns from them as well."""
+
+import json
+from dataclasses import replace
+from importlib.resources import files
+
+import numpy as np
+import tiny
+import torch
+from learn.test_fit import ROWS, RULE, SEEDS, target
+
+from hardner.learn.background import FILE, background
+from hardner.learn.fit import background_for, fit
+
+
+def test_every_sentence_is_there_without_its_names():
+    lines = files("hardner").joinpath(FILE).read_text("utf-8").splitlines()
+    assert len(background()) == len(lines) == 400
+    for line, sentence in zip(lines, background(), strict=True):
+        document = json.loads(line)
+        bare = list(document["text"])
+        for name in document["entities"]:
+            bare[name["start"] : name["end"]] = " " * (name["end"] - name["start"])
+        assert "".join(sentence.tokens) == "".join("".join(bare).split())
+        assert not sentence.spans
+
+
+def test_fitting_learns_from_it():
+    tagger, params, _ = target("transformer")
+    rule = replace(RULE, background=2)
+    assert background_for(RULE) == ()
+    store = tagger.store([*tiny.sentences("Gene"), *background_for(rule)])
+    plain = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    beside = fit(tagger, params, store, ROWS, rule, SEEDS)
+    again = fit(tagger, params, store, ROWS, rule, SEEDS)
+    name = "decoder.weight"
+    assert torch.equal(beside[name], again[name])
+    assert not torch.allclose(beside[name], plain[name])
+    rows = np.arange(len(tiny.sentences("Gene")), len(tiny.sentences("Gene")) + 400)[None]
+    quiet = store.batch(torch.from_numpy(rows), store.widths(rows.ravel()))
+
+    def loss(fitted):
+        own = {n: p if p.shape[0] == 1 else p[:1] for n, p in fitted.items()}
+        return tagger.losses(own, quiet, ["tag"])["tag"].item()
+
+    longer = replace(rule, steps=30)
+    assert loss(fit(tagger, params, store, ROWS, longer, SEEDS)) < loss(
+        fit(tagger, params, store, ROWS, replace(longer, background=0), SEEDS)
+    )
