@@ -27,11 +27,11 @@ LEVELS = {
     "NCBI-disease": 0.84,
     "BC5CDR-disease": 0.82,
     "BC5CDR-chem": 0.91,
-    "BC4CHEMD": 0.88,
     "BC2GM": 0.80,
     "JNLPBA": 0.75,
     "LINNAEUS": 0.85,
     "S800": 0.76,
+    "BC4CHEMD": 0.88,
 }
 LINES = Path(__file__).parents[1] / "results" / "out_of_the_box.jsonl"
 
