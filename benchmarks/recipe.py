@@ -6,7 +6,7 @@ A model is trained on the types of thirteen corpora (diseases, drugs, genes, spe
 to a few sentences of each of six types of other domains (cells, their parts, what they do) and
 scored on devel sentences. Recipes are changed one thing at a time; a change that pays is kept for
 those that follow. None of the eight benchmark corpora is fitted to or scored here. Each recipe
-and number of sentences is a line of results/ablation.jsonl; results/ablation.md is the table.
+and number of sentences is a line of results/ablation.jsonl.
 """
 
 import argparse

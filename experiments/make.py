@@ -43,7 +43,7 @@ TYPES: Table = {
     "train": {"iterations": 1_500, "tasks": 8, "shots": 16},
     "devel": {"every": 0},
 }
-"""Every type of every biomedical corpus is a domain; benchmarks/recipe.py found the recipe."""
+"""Every type of every biomedical corpus is a domain."""
 MAKESHIFT: Table = {
     "inner": {"steps": 5, "rate": 1e-3, "optimizer": "adamw", "decoder": 20.0, "fresh": True},
     "train": {"iterations": 1_000, "tasks": 8, "shots": 10, "rate": 5e-5},
