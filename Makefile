@@ -42,7 +42,7 @@ test: lint
 docs: $(TESTED)
 	@$(BIN)/mkdocs build --strict
 
-# The bundled model, from text and corpora; on one H200 it takes half an hour.
+# The bundled model, from text and corpora; it wants a GPU.
 model: $(READY)
 	$(BIN)/hardner pretrain encoder $(TEXT)/*.txt.xz --out runs/pretrain --steps 14000 --without $(CORPORA)
 	$(BIN)/hardner train experiments/bundled.toml --data.root $(CORPORA)
@@ -55,3 +55,6 @@ bench: $(TESTED)
 	$(BIN)/python benchmarks/splitting.py $(CORPORA)
 	$(BIN)/python benchmarks/tasks.py
 	$(BIN)/python benchmarks/devel_loss.py
+	$(BIN)/python benchmarks/adapt.py
+	$(BIN)/python benchmarks/serve.py
+	$(BIN)/python benchmarks/tagging.py $(CORPORA) --model $(BUNDLED)

@@ -11,7 +11,6 @@ shows the lines.
 import json
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -20,7 +19,7 @@ from record import commit
 import hardner
 from hardner import corpora
 from hardner.evaluate.exam import Exam
-from hardner.types import Sentence, Span
+from hardner.learn.material import relabelled
 
 HEADS = {"Disease": "Disease", "Drug": "Chemical", "Gene": "Gene", "Species": "Species"}
 LEVELS = {
@@ -36,10 +35,6 @@ LEVELS = {
 LINES = Path(__file__).parents[1] / "results" / "out_of_the_box.jsonl"
 
 
-def renamed(sentence: Sentence, label: str) -> Sentence:
-    return replace(sentence, spans=tuple(Span(s, e, label) for s, e, _ in sentence.spans))
-
-
 def main() -> None:
     root = Path(sys.argv[1])
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -53,7 +48,7 @@ def main() -> None:
         corpus = corpora.load(name, root)
         label = HEADS[corpus.domain]
         head = model.tagger.domains.index(label)
-        test = [renamed(sentence, label) for sentence in corpus.test]
+        test = [relabelled(sentence, label) for sentence in corpus.test]
         ((found,),) = [
             list(s.values()) for s in Exam(model.tagger, test, head, device)(model.params)
         ]

@@ -6,7 +6,6 @@ calibrated on devel sentences of the corpora.
 """
 
 import sys
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -15,14 +14,14 @@ import torch
 from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.corpora import load
-from hardner.learn.material import with_labels
+from hardner.learn.material import relabelled, with_labels
 from hardner.model.describe import describe, files_of, load_model
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.predict.calibrate import calibrated
 from hardner.predict.folder import TEMPERATURES
 from hardner.predict.predictor import Predictor
-from hardner.types import Sentence, Span
+from hardner.types import Sentence
 
 HEADS = {
     "Disease": ("NCBI-disease/Disease", "BC5CDR-disease/Disease"),
@@ -61,11 +60,7 @@ def devel(root: Path, label: str) -> list[Sentence]:
         corpus, _, theirs = name.partition("/")
         found = with_labels(load(corpus, root), {theirs}).devel
         drawn.append(found[:: max(1, len(found) // EACH)])
-    return [_renamed(sentence, label) for sentence in chain(*drawn)]
-
-
-def _renamed(sentence: Sentence, label: str) -> Sentence:
-    return replace(sentence, spans=tuple(Span(s, e, label) for s, e, _ in sentence.spans))
+    return [relabelled(sentence, label) for sentence in chain(*drawn)]
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Sentences as tensors: encoded once, kept on the device, batched by a gather."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -147,6 +147,20 @@ class Store:
             return wide
         return dict.fromkeys(wide, bucket(max(wide.values())))
 
+    def groups(self, room: int) -> Iterator[Ints]:
+        """All rows, the longest first and those of like length together.
+
+        Args:
+            room: For a group's words or pieces, whichever are more, padding counted.
+        """
+        order = np.argsort(self.tags.widths[:-1], kind="stable")[::-1].copy()
+        start = 0
+        while start < len(order):
+            widest = max(self.widths(order[start : start + 1]).values())
+            rows = order[start : start + max(1, room // widest)]
+            yield rows
+            start += len(rows)
+
     def batch(self, rows: Tensor, widths: Mapping[str, int]) -> Batch:
         """The sentences at rows [M, B] (-1 for none); a task's domain is its first sentence's."""
         first = (rows >= 0).to(torch.uint8).argmax(1, keepdim=True)  # [M, 1]
@@ -161,10 +175,10 @@ class Store:
 
 
 def bucket(width: int) -> int:
-    """The next of 16, 32, 48, 64, 96, 128, 192, 256, 384, … ."""
-    if width <= 48:
+    """The next multiple of 16, and beyond 128 the next of 160, 192, 224, 256, 320, … ."""
+    if width <= 128:
         return -(-width // 16) * 16
-    step = 1 << ((width - 1).bit_length() - 2)
+    step = 1 << ((width - 1).bit_length() - 3)
     return -(-width // step) * step
 
 

@@ -1,6 +1,5 @@
 """The known corpora: what the catalogue says of each, and reading them from where they lie."""
 
-import hashlib
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 from hardner import formats
 from hardner.episodes import distinct, numbers
 from hardner.errors import FileError, HardnerError
+from hardner.files import sha256
 from hardner.formats.conll import read_sentences
 from hardner.formats.fit import innermost, outermost
 from hardner.formats.report import Place, Report, reporting
@@ -73,15 +73,7 @@ class Entry:
     def changed(self, root: str | Path) -> list[Path]:
         """Those of its files that differ from the ones the catalogue was written for."""
         summed = {self.path(split, root): part.sha256 for split, part in self.parts.items()}
-        return [path for path, known in summed.items() if known and known != _sha256(path)]
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror}") from None
+        return [path for path, known in summed.items() if known and known != sha256(path)]
 
 
 @lru_cache(maxsize=1)

@@ -6,6 +6,7 @@
 import codecs
 import errno
 import gzip
+import hashlib
 import io
 import lzma
 import os
@@ -264,6 +265,15 @@ def _compressed(raw: BinaryIO, name: str) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, packed)
     else:
         yield raw
+
+
+def sha256(path: Path) -> str:
+    """Of a file's bytes as they lie, in hexadecimal."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}") from None
 
 
 @contextmanager

@@ -93,18 +93,10 @@ class Exam:
     def _tagged(self, params: Params) -> Iterator[tuple[Ints, Tensor]]:
         """Rows, sentences of like length together, and what the models say of them, [M, B, T]."""
         models = models_of(params)
-        lengths = np.array([len(sentence) for sentence in self.sentences], np.int64)
-        order = np.argsort(lengths, kind="stable")[::-1].copy()
-        room = ROOM[self.store.device.type] // models
-        start = 0
-        while start < len(order):
-            widths = self.store.widths(order[start : start + 1])
-            size = max(1, room // max(widths.values()))
-            rows = order[start : start + size]
-            widths = self.store.widths(rows)
-            batch = self.store.batch(torch.from_numpy(rows[None]).to(self.store.device), widths)
+        for rows in self.store.groups(ROOM[self.store.device.type] // models):
+            at = torch.from_numpy(rows[None]).to(self.store.device)
+            batch = self.store.batch(at, self.store.widths(rows))
             yield rows, self.tagger.decode(params, batch.repeat(models))
-            start += size
 
 
 def models_of(params: Params) -> int:

@@ -104,6 +104,7 @@ def _fit(
     state = inner.optimizer.init({name: current[name] for name in moving})
     replay = Replay([current[name] for name in moving] + list(state.values()))
     here = store.device.type == "cpu"
+    fused = here and inner.optimizer.rule == "adamw"
     for step, drawn in enumerate(order):
         # On a GPU each width is captured anew, so that there is one for all steps.
         widths = store.widths((drawn if here else order).ravel())
@@ -114,7 +115,7 @@ def _fit(
         ) -> tuple[list[Tensor], list[Tensor]]:
             with arithmetic(adaptation.precision, store.device):
                 losses = losses_on(tagger, store.batch(drawn, widths), Mode(adaptation.dropout))
-                done = stride(losses, current, start, inner, state, rate, inplace=here)
+                done = stride(losses, current, start, inner, state, rate, inplace=fused)
             return [done.moved[name] for name in moving] + [done.state[k] for k in state], []
 
         share = 1 - step / inner.steps

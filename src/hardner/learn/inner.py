@@ -103,7 +103,7 @@ def stride(
         share: Of the first step's rate.
         through: Keep the graph, so that the outcome can be differentiated by the start.
         split: Also work out where the step leads with `Inner.old` left out.
-        inplace: Move ``current`` and ``state`` themselves.
+        inplace: Move ``current`` and ``state`` themselves; AdamW alone can.
     """
     leaves = {n: p for n, p in current.items() if part_of(n) in inner.parts}
     if not through:

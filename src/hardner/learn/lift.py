@@ -42,8 +42,8 @@ class Upper:
         return self.whole.init(rng)
 
     def features(self, sentences: Sequence[Sentence]) -> Features:
-        """Sentences are encoded by the whole encoder, then lifted."""
-        raise NotImplementedError
+        """The whole encoder's; a store of them is then `lifted`."""
+        return self.whole.features(sentences)
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """Each word's vector is that of its first piece, as for the whole encoder."""

@@ -13,7 +13,7 @@ from hardner.errors import FileError, HardnerError
 from hardner.formats.conll import read_sentences
 from hardner.learn.experiment import Experiment
 from hardner.model.tagger import Tagger
-from hardner.types import Corpus, Sentence
+from hardner.types import Corpus, Sentence, Span
 
 BENCHMARK = (
     "NCBI-disease",
@@ -127,6 +127,11 @@ def with_labels(corpus: Corpus, labels: Collection[str]) -> Corpus:
     return replace(
         corpus, train=kept(corpus.train), devel=kept(corpus.devel), test=kept(corpus.test)
     )
+
+
+def relabelled(sentence: Sentence, label: str) -> Sentence:
+    """The sentence with one label for all its mentions."""
+    return replace(sentence, spans=tuple(Span(s, e, label) for s, e, _ in sentence.spans))
 
 
 def _corpora(experiment: Experiment) -> Iterator[Corpus]:

@@ -60,15 +60,8 @@ class Optimizer:
         state: State,
         rates: Mapping[str, Tensor | float],
     ) -> None:
-        """The same step in place, which is faster on a CPU and leaves no graph."""
+        """AdamW's step in place, by torch's fused kernel: faster on a CPU, and without a graph."""
         with torch.no_grad():
-            if self.rule == "sgd":
-                new, kept = self._sgd(params, grads, state, rates)
-                for name, value in new.items():
-                    params[name].copy_(value)
-                for name, value in kept.items():
-                    state[name].copy_(value)
-                return
             for rate in {float(rates[name]) for name in grads}:
                 names = [name for name in grads if float(rates[name]) == rate]
                 adamw(

@@ -107,12 +107,13 @@ class _Lstm(Function):
         steps = grad.shape[0]
         memories, kept = saved[: steps + 1], saved[steps + 1 :]
         back = ctx.layout.weights(weight)  # [G, 4H, H]
-        dh, dc = torch.zeros_like(hiddens[0]), torch.zeros_like(hiddens[0])
+        dh, dc = grad[-1], torch.zeros_like(hiddens[0])
         grads: list[Tensor] = []
         for t in range(steps - 1, -1, -1):
-            dgates, dc = _lstm_backward(grad[t] + dh, dc, memories[t], memories[t + 1], kept[t])
+            dgates, dc = _lstm_backward(dh, dc, memories[t], memories[t + 1], kept[t])
             grads.append(dgates)
-            dh = torch.bmm(dgates, back)
+            if t:
+                dh = torch.baddbmm(grad[t - 1], dgates, back)
         dgates = torch.stack(grads[::-1])  # [T, G, N, 4H]
         return dgates, ctx.layout.weight_gradient(hiddens[:-1], dgates), None
 

@@ -67,16 +67,11 @@ def doubts(
     models = max(value.shape[0] for value in params.values())
     bare = [replace(sentence, spans=()) for sentence in sentences]
     store = tagger.store(bare, [heads[0].domain] * len(bare), device)
-    order = np.argsort([len(s) for s in sentences], kind="stable")[::-1].copy()
-    start = 0
-    while start < len(order):
-        widest = max(store.widths(order[start : start + 1]).values())
-        rows = order[start : start + max(1, ROOM[device.type] // models // widest)]
+    for rows in store.groups(ROOM[device.type] // models):
         batch = store.batch(torch.from_numpy(rows[None]).to(device), store.widths(rows))
         found = _asked(tagger, params, batch.repeat(models), heads)
         for place, row in enumerate(rows.tolist()):
             yield row, [_cut(one, place, len(sentences[row])) for one in found]
-        start += len(rows)
 
 
 class _Found(NamedTuple):

@@ -14,14 +14,13 @@ from torch import Tensor
 from hardner.batch import Ints, Store, TagSet
 from hardner.model.bert import BertEncoder
 from hardner.model.branched import Branched
-from hardner.model.crf import posterior
-from hardner.model.crf_chain import chain
 from hardner.model.crf_decode import viterbi
 from hardner.model.crf_marginals import Runs, run_marginals
 from hardner.model.decoders import Chain, Emissions
 from hardner.model.encoders import Encoded
-from hardner.model.layers import SCORING, Params, mask_of, part_of
+from hardner.model.layers import SCORING, Params, part_of
 from hardner.model.tagger import Tagger
+from hardner.predict.doubt import entropies
 from hardner.predict.marks import Mark, Run, runs_of
 from hardner.schemes import tags_to_spans
 from hardner.types import Sentence
@@ -98,12 +97,8 @@ class Engine:
         """The entropy of each token's tags given those before it, in nats, summed over heads."""
         found: list[list[float]] = [[] for _ in texts]
         for rows, said in self.groups(texts, heads, size):
-            mask = mask_of(said.lengths, said.scores.shape[2])
-            made = chain(said.scores, mask, *said.chain)
-            pairs = posterior(made.emissions, made.steps).pairs()  # [D, B, T, S, S]
-            # H(y_t | y_t-1) = H(y_t-1, y_t) - H(y_t-1)
-            given = _entropy(pairs.flatten(-2)) - _entropy(pairs.sum(-1))  # [D, B, T]
-            for row, values in zip(rows, given.sum(0).clamp(min=0).tolist(), strict=True):
+            given = entropies(said.scores, said.lengths, *said.chain)[1]  # [D, B, T]
+            for row, values in zip(rows, given.sum(0).tolist(), strict=True):
                 found[row] = values[: len(texts[row])]
         return found
 
@@ -197,9 +192,3 @@ def _continues(tag_set: TagSet, width: int) -> Tensor:
             spans, _ = tags_to_spans((left, right), tag_set.scheme)
             table[i, j] = any(span.end - span.start == 2 for span in spans)
     return table
-
-
-def _entropy(probabilities: Tensor) -> Tensor:
-    """Over the last axis."""
-    terms: Tensor = torch.special.entr(probabilities)
-    return terms.sum(-1)

@@ -35,7 +35,7 @@ class Text:
 
     def identity(self) -> dict[str, str]:
         """What tells this text from any other: a hash of the files, one of what is left out."""
-        hashes = "".join(map(_hash, self.paths)).encode()
+        hashes = "".join(map(files.sha256, self.paths)).encode()
         held = "\n".join(sorted(self.without)).encode()
         return {"text": short(hashes), "without": short(held) if self.without else ""}
 
@@ -57,11 +57,3 @@ def held_out(root: Path) -> frozenset[str]:
 def short(data: bytes) -> str:
     """A hash that still can be read."""
     return hashlib.sha256(data).hexdigest()[:16]
-
-
-def _hash(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror}") from None
