@@ -4,8 +4,9 @@
 
 A model is trained on the types of thirteen corpora (diseases, drugs, genes, species), then fitted
 to a few sentences of each of six types of other domains (cells, their parts, what they do) and
-scored on devel sentences. One thing at a time is changed of the recipe in use. None of the eight benchmark corpora is fitted to or scored here. Each recipe
-and number of sentences is a line of results/ablation.jsonl.
+scored on devel sentences. One thing at a time is changed of the recipe in use. None of the eight
+benchmark corpora is fitted to or scored here. Each recipe and number of sentences is a line of
+results/ablation.jsonl.
 """
 
 import argparse
@@ -107,7 +108,6 @@ CHANGES: tuple[tuple[str, Changes], ...] = (
     ("four upper layers", {"layers": 4}),
     ("dropout 0.3", {"dropout": 0.3}),
     ("CRF", {"decoder": "crf"}),
-    ("mean of 4 fits", {"soup": 4}),
 )
 
 
