@@ -95,7 +95,7 @@ def tables() -> dict[str, Table]:
                 made[f"{name}-transformer-{target.lower()}"] = table
     for target in TARGETS:
         own = merged(merged(TYPES, {"target": target}), PRETRAINED)
-        made[f"types-{target.lower()}"] = own
+        made[f"types-{target.lower()}"] = merged(own, {"train": {"blend": 0.5}})
         meta = merged(own, {"method": "hgda-both", **MAKESHIFT})
         began = {"encoder": {"folder": f"runs/types-{target.lower()}/model"}}
         made[f"types-hgda-{target.lower()}"] = merged(meta, began)

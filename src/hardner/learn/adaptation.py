@@ -88,17 +88,22 @@ _BEST_TRANSFORMER = Adaptation(
     6e-4,
     _BEST,
     batch=8,
-    passes=15,
+    passes=8,
     clip=1.0,
     dropout=0.1,
     precision="bfloat16",
-    scales={"decoder": 20.0},
+    scales={"decoder": 50.0},
+    layers=6,
     start="zero",
-    caution=0.5,
+    decoder="crf",
+    background=8,
+    caution=1.0,
 )
 
 # On two cores, so that a user need not wait: fewer and larger steps of the upper layers.
-_QUICK_TRANSFORMER = replace(_BEST_TRANSFORMER, steps=25, passes=10, rate=2e-3, layers=4)
+_QUICK_TRANSFORMER = replace(
+    _BEST_TRANSFORMER, steps=25, rate=2e-3, layers=4, scales={"decoder": 15.0}
+)
 
 PRESETS: dict[str, dict[str, Adaptation]] = {
     "paper": {

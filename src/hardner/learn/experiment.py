@@ -138,6 +138,8 @@ class Train:
     dropout: Share = 0.2
     precision: Literal["float32", "bfloat16"] = "float32"
     """Of the arithmetic on a GPU."""
+    blend: Share = 1.0
+    """How far the encoder that is kept is from its start: 1 is as trained, 0 as it began."""
     save: Count = 500
     """Iterations between two states that a run can go on from."""
 

@@ -30,7 +30,7 @@ from hardner.learn.material import Material, gather
 from hardner.learn.network import Reading, network
 from hardner.learn.ranks import ALONE, Ranks
 from hardner.model.describe import save_model
-from hardner.model.layers import Params
+from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 
 EXPERIMENT, LOG, STATE, MODEL = "experiment.json", "log.jsonl", "state", "model"
@@ -118,6 +118,7 @@ class _Run:
         self.score = _scorer(experiment, self.material, self.tagger, self.device, ranks)
         self.log = Journal(file, self.method, self.training)
         self.standing, self.progress = Standing(), Progress({}, {})
+        self.began = {n: p for n, p in start.items() if part_of(n) == "encoder"}
         self._begin(start, file)
         if ranks.joined:
             self._follow()
@@ -200,9 +201,9 @@ class _Run:
         self.log.flush()
         now, patience = self.standing, self.experiment.devel.patience
         ending = now.iteration == self.experiment.train.iterations
-        better = now.iteration > 0
+        better, kept = now.iteration > 0, self._blended()
         if self.score:
-            value = self.score(self.progress.params)
+            value = self.score(kept)
             if not isfinite(value):
                 raise Diverged(f"the devel loss is no number after {now.iteration} iterations")
             better = better and (now.best is None or value < now.best)
@@ -212,9 +213,18 @@ class _Run:
             ending = ending or 0 < patience <= now.waited
             self.log.scored(now.iteration, value, better)
         if better and self.ranks.leads:
-            save_model(self.folder / MODEL, self.tagger, self.progress.params)
+            save_model(self.folder / MODEL, self.tagger, kept)
         self.standing = replace(now, finished=ending)
         self._tell(scored=True)
+
+    def _blended(self) -> Params:
+        """The parameters, their encoder mixed with the one that it began as."""
+        params, share = self.progress.params, self.experiment.train.blend
+        if share == 1:
+            return params
+        return params | {
+            n: torch.lerp(p.to(params[n]), params[n], share) for n, p in self.began.items()
+        }
 
     def _save(self) -> None:
         """Leave a state to go on from, unless it is of no use."""
