@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 
 import torch
-from record import commit
 
 import hardner
 from hardner import corpora
 from hardner.evaluate.exam import Exam
+from hardner.evaluate.provenance import commit
 from hardner.learn.material import relabelled
 
 HEADS = {"Disease": "Disease", "Drug": "Chemical", "Gene": "Gene", "Species": "Species"}

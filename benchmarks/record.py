@@ -1,9 +1,9 @@
 """One JSON line per measurement, so that tables can be built afterwards."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
+
+from hardner.evaluate.provenance import commit
 
 RESULTS = Path(__file__).with_name("results.jsonl")
 MORE_IS_BETTER = ("of 1", "/s")
@@ -49,16 +49,3 @@ def record(
         "|", " | ".join((benchmark, case, device, *numbers[:2], peer_name, unit, numbers[2])), "|"
     )
     return line
-
-
-def commit() -> str:
-    """The commit measured, with a plus where the tree has changed since.
-
-    HARDNER_COMMIT names it where the tree was copied without its history; empty if nothing does.
-    """
-    if given := os.environ.get("HARDNER_COMMIT"):
-        return given
-    here = Path(__file__).parent
-    command = ["git", "describe", "--always", "--abbrev=12", "--dirty=+"]
-    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
-    return done.stdout.strip()

@@ -1,5 +1,6 @@
 """Where a result comes from: versions of what computed it, and the commit of the code."""
 
+import os
 import platform
 import subprocess
 from functools import lru_cache
@@ -22,7 +23,12 @@ def versions() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def commit() -> str:
-    """Of the checkout that the code runs from, with a ``+`` where it was changed; empty if none."""
+    """Of the checkout that the code runs from, with a ``+`` where it was changed; empty if none.
+
+    HARDNER_COMMIT names it where the code was copied without its history.
+    """
+    if given := os.environ.get("HARDNER_COMMIT"):
+        return given
     try:
         head = _git("rev-parse", "HEAD")
         return head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
