@@ -22,6 +22,7 @@ from hardner.errors import HardnerError
 from hardner.learn.experiment import Experiment, experiment
 from hardner.learn.journal import entries
 from hardner.learn.material import gather
+from hardner.learn.network import network
 from hardner.learn.run import Heard, Standing, run
 from hardner.learn.tables import merged, toml
 from hardner.model.characters import ALPHABET
@@ -331,6 +332,17 @@ def test_without_scoring_the_last_parameters_are_kept(tmp_path: Path) -> None:
     assert (standing.finished, standing.best) == (True, None)
     model, state = weights(tmp_path / "run", "model"), weights(tmp_path / "run")
     assert all(torch.equal(tensor, state[f"params.{name}"]) for name, tensor in model.items())
+
+
+def test_a_blended_encoder_lies_between_its_start_and_what_was_learnt(tmp_path: Path) -> None:
+    plan = small(devel={"every": 0}, train={"blend": 0.25})
+    _, start = network(plan, gather(plan))
+    run(plan, tmp_path / "run", stop=lambda: True)
+    assert run(plan, tmp_path / "run").finished
+    model, state = weights(tmp_path / "run", "model"), weights(tmp_path / "run")
+    for name, tensor in model.items():
+        learnt, share = state[f"params.{name}"], 0.25 if name.startswith("encoder.") else 1.0
+        torch.testing.assert_close(tensor, (1 - share) * start[name] + share * learnt)
 
 
 def test_devel_data_must_be_there_to_be_scored(tmp_path: Path) -> None:

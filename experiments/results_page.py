@@ -1,0 +1,84 @@
+"""docs/results.md and the README's few-shot table, from the lines under results/.
+
+python experiments/results_page.py
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from hardner.evaluate import published
+from hardner.evaluate.published import figures
+from hardner.evaluate.render import markdown
+from hardner.evaluate.results import Result, gather
+from hardner.evaluate.table import build
+from hardner.learn.material import BENCHMARK
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+START, END = "<!-- figures: made by experiments/results_page.py -->\n", "<!-- end of figures -->"
+BEST = "hardner"
+SHOTS = (5, 10, 20, 50, 100)
+DEMONSTRATED = "MRC with demonstrations"
+
+
+def main() -> None:
+    few_shot = gather([RESULTS / "few_shot.jsonl"])
+    fill(ROOT / "README.md", summary(few_shot))
+    fill(ROOT / "docs" / "results.md", page(few_shot))
+
+
+def fill(path: Path, lines: Iterator[str]) -> None:
+    """Replace what stands between the marks."""
+    path.write_text(filled(path.read_text("utf-8"), lines), "utf-8")
+
+
+def filled(text: str, lines: Iterator[str]) -> str:
+    before, _, rest = text.partition(START)
+    return before + START + "\n".join(lines) + "\n" + END + rest.partition(END)[2]
+
+
+def summary(results: Sequence[Result]) -> Iterator[str]:
+    """The mean over the corpora by the number of sentences, beside the best published one."""
+    yield "| labelled sentences | " + " | ".join(map(str, SHOTS)) + " |"
+    yield "|---" * (1 + len(SHOTS)) + "|"
+    for unlabelled in sorted({r.unlabelled for r in results if r.method == BEST}):
+        own = [r for r in results if (r.method, r.unlabelled) == (BEST, unlabelled)]
+        beside = f", with {unlabelled:,} unlabelled" if unlabelled else ""
+        means = (mean_of([r for r in own if r.shots == k], BENCHMARK) for k in SHOTS)
+        yield f"| hardner{beside} | " + " | ".join(means) + " |"
+    best = [published.best("few_shot", "f1", k, BENCHMARK) for k in SHOTS]
+    values = [
+        published.mean("few_shot", "f1", k, BENCHMARK, [name])
+        for k, name in zip(SHOTS, best, strict=True)
+        if name
+    ]
+    yield "| best published | " + " | ".join(f"{v.value:.3f}" for v in values if v) + " |"
+
+
+def mean_of(results: Sequence[Result], corpora: Sequence[str]) -> str:
+    """The mean over corpora of the mean over samples; a dash where a corpus is missing."""
+    each = [[r.score.f1 for r in results if r.corpus == corpus] for corpus in corpora]
+    return f"{fmean(map(fmean, each)):.3f}" if all(each) else "-"
+
+
+def page(results: Sequence[Result]) -> Iterator[str]:
+    yield "## Few-shot: a domain that training has not seen\n"
+    yield markdown(build(results))
+    yield "At 50 sentences, beside the highest published figures found (Su et al. 2024; other"
+    yield "samples, a far larger model):\n"
+    there = {
+        corpus: figure
+        for corpus in BENCHMARK
+        for figure in figures().get(("few_shot", "f1", "50", corpus), ())
+        if figure.method == DEMONSTRATED
+    }
+    own = [r for r in results if r.method == BEST and r.shots == 50 and not r.unlabelled]
+    yield "| | " + " | ".join(there) + " |"
+    yield "|---" * (1 + len(there)) + "|"
+    yield "| hardner | " + " | ".join(mean_of(own, [corpus]) for corpus in there) + " |"
+    yield f"| {DEMONSTRATED} | " + " | ".join(f"{f.value:.3f}" for f in there.values()) + " |"
+
+
+if __name__ == "__main__":
+    main()
