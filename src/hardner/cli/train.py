@@ -48,8 +48,9 @@ def train(
     - `torchrun --nproc-per-node 8 -m hardner train experiments/hgda-disease.toml`
     """
     from hardner.learn.experiment import read
+    from hardner.learn.folder import MODEL
     from hardner.learn.ranks import joined
-    from hardner.learn.run import MODEL, device_of, run
+    from hardner.learn.run import device_of, run
     from hardner.learn.tables import toml
 
     path, overrides = _parsed(context, arguments)

@@ -12,9 +12,9 @@ from hardner.evaluate.plans import Protocol, TrainOn
 from hardner.evaluate.targets import domain_of
 from hardner.learn.adaptation import PRESETS, Adaptation, adaptation, kind_of
 from hardner.learn.experiment import Experiment, read
+from hardner.learn.folder import EXPERIMENT, MODEL
 from hardner.learn.material import BENCHMARK
 from hardner.learn.methods import PLANS
-from hardner.learn.run import EXPERIMENT, MODEL
 from hardner.model.describe import load_model
 from hardner.model.encoders import WordEncoder, vocabulary_of
 from hardner.model.layers import Params, part_of
@@ -124,6 +124,8 @@ def contender(
     if experiment and experiment.method == "wpz":
         rule = replace(rule, prototypes=True)
     fitted = asdict(rule) | {"parts": sorted(rule.parts)} if adapt else None
+    if fitted and not protocol.unlabelled:
+        del fitted["pupil"]
     config = {"experiment": _table(experiment, protocol), "train": train, "adaptation": fitted}
     return Contender(
         method=name or (method_name(experiment, adapt) if experiment else ""),

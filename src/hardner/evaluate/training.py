@@ -10,10 +10,11 @@ from hardner.evaluate.contender import Contender, Model, contender
 from hardner.evaluate.plans import Protocol, TrainOn
 from hardner.files import atomic_write
 from hardner.learn.experiment import Experiment
+from hardner.learn.folder import MODEL
 from hardner.learn.material import gather
 from hardner.learn.methods import PLANS
 from hardner.learn.network import network
-from hardner.learn.run import MODEL, Heard, device_of, run
+from hardner.learn.run import Heard, device_of, run
 from hardner.model.describe import load_model
 from hardner.schemes import spans_to_tags
 from hardner.types import Corpus, Sentence

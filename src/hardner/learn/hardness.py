@@ -16,9 +16,9 @@ from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_binary
 from hardner.learn.draws import draw_episodes
 from hardner.learn.experiment import Experiment, read
+from hardner.learn.folder import EXPERIMENT, LOG, STATE
 from hardner.learn.journal import Entry, entries
 from hardner.learn.material import gather
-from hardner.learn.run import EXPERIMENT, LOG, STATE
 from hardner.learn.weighting import hardness
 from hardner.types import Sentence
 

@@ -8,9 +8,7 @@ any moment and started again ends as if nothing had happened.
 
 import json
 import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -21,9 +19,9 @@ import torch
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
-from hardner.files import atomic_write
 from hardner.learn.draws import drawing
-from hardner.learn.experiment import Experiment, differing, read
+from hardner.learn.experiment import Experiment
+from hardner.learn.folder import MODEL, STATE, claim, held_log
 from hardner.learn.journal import Diverged, Journal
 from hardner.learn.loop import Progress, Rows, begin, devel_loss, loop
 from hardner.learn.material import Material, gather
@@ -32,12 +30,6 @@ from hardner.learn.ranks import ALONE, Ranks
 from hardner.model.describe import save_model
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
-
-EXPERIMENT, LOG, STATE, MODEL = "experiment.json", "log.jsonl", "state", "model"
-FREE = ("device", "data.root")
-"""Keys in which a run that goes on may differ: the sentences themselves are compared."""
-ASIDE = ".hardner-"
-"""How the names begin of what is written aside; a killed run leaves some behind."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +82,8 @@ def run(
     """
     folder = Path(folder)
     if ranks.leads:
-        _claim(folder, experiment)
-    with _log(folder) if ranks.leads else Path(os.devnull).open("wb") as file:
+        claim(folder, experiment)
+    with held_log(folder) if ranks.leads else Path(os.devnull).open("wb") as file:
         return _Run(experiment, folder, file, heard, reading, ranks).go(stop)
 
 
@@ -267,43 +259,3 @@ def _scorer(
         raise HardnerError(f"devel data: {error}") from None
     store = material.store(tagger, material.devel, device)
     return lambda params: devel_loss(tagger, method, params, store, draws, ranks)
-
-
-def _claim(folder: Path, experiment: Experiment) -> None:
-    """Make the folder that of the experiment, or see that it is."""
-    path = folder / EXPERIMENT
-    if path.is_file():
-        if key := differing(read(path), experiment, FREE):
-            raise FileError(folder, f"holds another run: {key}; choose another folder")
-        return
-    if folder.is_dir() and any(not p.name.startswith(ASIDE) for p in folder.iterdir()):
-        raise FileError(folder, "is not empty and holds no run; choose another folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(folder, f"cannot be made: {error.strerror}") from None
-    with atomic_write(path) as file:
-        file.write(json.dumps(experiment.table(), indent=1) + "\n")
-
-
-@contextmanager
-def _log(folder: Path) -> Iterator[BinaryIO]:
-    """The log, held so that no other run works in the folder, and what a killed one left gone."""
-    path = folder / LOG
-    try:
-        path.touch()
-        file = path.open("r+b")
-    except OSError as error:
-        raise FileError(path, f"cannot be written: {error.strerror}") from None
-    with file:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # not on Windows
-            pass
-        except OSError:
-            raise FileError(folder, "another run is at work in it") from None
-        for left in folder.glob(f"{ASIDE}*"):
-            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
-        yield file
