@@ -76,6 +76,25 @@ def test_widths_are_those_of_the_rows_and_at_least_one():
     assert store().widths(np.array([-1, -1])) == {"words": 1, "pieces": 1}
 
 
+@given(rows_of_integers, st.data())
+def test_off_the_cpu_the_values_of_a_task_are_counted(rows, data):
+    """`Store.widths` against a set, on the device that needs no hardware."""
+    forms = [np.array(row, np.int64) + 6 for row in rows]  # 0 is the padding's
+    sentences = [Sentence(("x",) * len(row)) for row in rows]
+    features = Features({"forms": forms}, {}, counted="forms")
+    of = Store(sentences, features, (DISEASE,), [0] * len(rows), "meta")
+    picks = st.lists(st.integers(-1, len(rows) - 1), min_size=3, max_size=3)
+    tasks = [data.draw(picks) for _ in range(2)]
+    widths = of.widths(np.array(tasks))
+    most = max(len({0, *(v for r in task if r >= 0 for v in rows[r])}) for task in tasks)
+    assert widths["distinct"] >= most
+    assert widths["distinct"] % widths["forms"] == 0
+    assert widths["distinct"] <= 3 * widths["forms"]
+    assert widths["distinct"] < most + widths["forms"]
+    assert "distinct" not in of.widths(np.array(tasks).ravel())
+    assert "distinct" not in store().widths(np.array([[0, 1]]))
+
+
 def test_wider_than_needed_is_only_more_padding():
     narrow, of = take([[0, 3]]), store()
     wide = of.batch(torch.tensor([[0, 3]]), {"words": 9, "pieces": 20})

@@ -23,6 +23,8 @@ class Features:
     """By name, one row of integers a sentence; padded with 0 in a batch."""
     tables: Mapping[str, Ints]
     """By name, what the integers point into (the letters of each word form, say)."""
+    counted: str = ""
+    """The stream whose different values an encoder may want counted, if any."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Batch:
     """How many mentions each sentence holds, [M, B]."""
     extent: Tensor
     """Of each word, [M, B, T]: 0 in no mention, 1 a mention by itself, 2 part of a longer one."""
+    distinct: int | None = None
+    """No task has more different values than this in the stream that is `Features.counted`."""
 
     @property
     def tasks(self) -> int:
@@ -70,7 +74,7 @@ class Batch:
             for name, value in self.inputs.items()
         }
         rest = {n: _spread(getattr(self, n), tasks) for n in _PER_TASK}
-        return replace(self, inputs=spread, **rest)
+        return replace(self, inputs=spread, distinct=self.distinct, **rest)
 
 
 _PER_TASK = ("lengths", "tags", "domains", "mentions", "extent")
@@ -135,17 +139,26 @@ class Store:
         self.extent = Ragged.of([extent for _, extent in rows], device)
         self._mentions = torch.tensor([*mentions, 0], device=device)
         self._domains = torch.tensor([*domains, 0], device=device)
+        self._counted: list[Ints] = []
+        if features.counted and device.type != "cpu":
+            self._counted = [*features.streams[features.counted], np.zeros(0, np.int64)]
 
     def widths(self, rows: Ints) -> dict[str, int]:
         """How wide each stream of a batch of these rows must be; ``words`` counts the words.
 
-        On a GPU, where every shape is captured anew, all are the widest's, rounded up.
+        On a GPU, where every shape is captured anew, all are the widest's, rounded up, and if the
+        rows are those of tasks, [M, B], ``distinct`` is how many values `Batch.distinct` tells of.
         """
         wide = {n: int(s.widths[rows].max(initial=1)) for n, s in self.streams.items()}
         wide["words"] = int(self.tags.widths[rows].max(initial=1))
         if self.device.type == "cpu":
             return wide
-        return dict.fromkeys(wide, bucket(max(wide.values())))
+        width = bucket(max(wide.values()))
+        wide = dict.fromkeys(wide, width)
+        if rows.ndim == 2 and self._counted:
+            full = -(-most_distinct(self._counted, rows) // width)  # sentences, if none repeated
+            wide["distinct"] = width * min(full, rows.shape[1])
+        return wide
 
     def groups(self, room: int) -> Iterator[Ints]:
         """All rows, the longest first and those of like length together.
@@ -171,7 +184,14 @@ class Store:
             domains=self._domains[rows.gather(1, first).squeeze(1)],
             mentions=self._mentions[rows],
             extent=self.extent.gather(rows, widths["words"]),
+            distinct=widths.get("distinct"),
         )
+
+
+def most_distinct(values: Sequence[Ints], rows: Ints) -> int:
+    """How many values the rows [M, B] of a task hold at most, the padding's 0 being one."""
+    tasks = (np.concatenate([values[row] for row in task]) for task in rows)
+    return 1 + max(len(np.unique(held)) for held in tasks)
 
 
 def bucket(width: int) -> int:

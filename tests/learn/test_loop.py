@@ -7,13 +7,14 @@ import pytest
 import tiny
 import torch
 
-from hardner.batch import bucket
+from hardner.batch import Ints, Store, bucket
 from hardner.episodes import Sources
 from hardner.learn.draws import draw_episodes, drawing, offsets
 from hardner.learn.graph import Replay
 from hardner.learn.heads import heads_for
 from hardner.learn.loop import Training, begin, devel_loss, loop
 from hardner.learn.methods import METHODS, Settings, method
+from hardner.model import crf_scaled, recurrent
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 
@@ -22,17 +23,17 @@ ROWS = [s for d in SOURCES.names for s in SOURCES.sentences[d]]
 DOMAIN = [i for i, d in enumerate(SOURCES.names) for _ in SOURCES.sentences[d]]
 
 
-def trained(name: str, iterations: int = 4, start: int = 0, **training: float) -> Params:
+def trained(name: str, iterations: int = 4, device: str = "cpu", **training: float) -> Params:
     way = method(name, Settings(rate=0.05))
     tagger: Tagger = tiny.tagger("bilstm")
     tagger = replace(tagger, heads=heads_for(way, tagger.encoder.size, len(SOURCES.names)))
     how = Training(iterations=iterations, rate=0.05, **training)
-    progress = begin(tagger.init(), way, how)
-    store = tagger.store(ROWS, DOMAIN)
+    progress = begin({n: p.to(device) for n, p in tagger.init().items()}, way, how)
+    store = tagger.store(ROWS, DOMAIN, device)
     for step in loop(tagger, way, how, store, drawing(way, SOURCES, 3, 4, seed=1), progress):
         assert torch.isfinite(step.losses).all()
-        torch.testing.assert_close(step.weights.sum(1), torch.ones(len(step.weights)))
-    return progress.params
+        torch.testing.assert_close(step.weights.sum(1).cpu(), torch.ones(len(step.weights)))
+    return {n: p.cpu() for n, p in progress.params.items()}
 
 
 def test_widths_are_few_and_waste_little() -> None:
@@ -58,6 +59,30 @@ def test_the_same_seed_gives_the_same_parameters_and_another_does_not() -> None:
     assert all(torch.equal(first[name], again[name]) for name in first)
     other = trained("hgda", seed=7)  # only dropout follows it here
     assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_what_a_gpu_computes_otherwise_leads_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, widths = trained("hgda", dropout=0.0), Store.widths
+
+    def counted(self: Store, rows: Ints) -> dict[str, int]:
+        wide = dict.fromkeys(widths(self, rows), 16)
+        return wide | {"distinct": 48}
+
+    monkeypatch.setattr(Store, "widths", counted)
+    monkeypatch.setattr(recurrent, "choose_kernel", lambda *_: "scan")
+    monkeypatch.setattr(crf_scaled, "sweep", lambda *_: None)
+    assert_same(trained("hgda", dropout=0.0), expected)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
+@pytest.mark.parametrize("name", ["hgda", "metaner", "multitask"])
+def test_a_gpu_leads_to_the_same(name: str) -> None:
+    assert_same(trained(name, device="cuda", dropout=0.0), trained(name, dropout=0.0))
+
+
+def assert_same(found: Params, expected: Params) -> None:
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))

@@ -3,6 +3,8 @@
 import pytest
 import tiny
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from hardner.batch import Batch, Store, TagSet
@@ -11,6 +13,7 @@ from hardner.model.encoders import (
     Encoder,
     PieceEncoder,
     WordEncoder,
+    each_once,
     in_windows,
     start_letters,
     take_words,
@@ -80,16 +83,26 @@ def test_words_are_looked_up_as_written_then_in_lower_case() -> None:
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
-def test_each_form_is_spelt_once_and_lands_in_its_place(tasks: int) -> None:
-    """The shortcut over distinct forms against spelling every word where it stands."""
+@pytest.mark.parametrize("widths", [{}, {"distinct": 4}, {"distinct": 6}])
+def test_each_form_is_spelt_once_and_lands_in_its_place(tasks: int, widths: dict[str, int]) -> None:
+    """The shortcuts over distinct forms against spelling every word where it stands."""
     encoder = tiny.encoder("bilstm")
     assert isinstance(encoder, WordEncoder)
     params = double(encoder, tasks)
-    batch = batch_of(encoder, [["a b a", "c a"], ["b b d", "b"]][:tasks])
+    batch = batch_of(encoder, [["a b a", "c a"], ["b b d", "b"]][:tasks], widths)
     own = scoped(params, "encoder.characters")
     letters = batch.inputs["table.letters"][batch.inputs["forms"].flatten(1)]
     expected = encoder.characters(own, letters, PLAIN).view(*batch.inputs["forms"].shape, -1)
     torch.testing.assert_close(encoder._spelling(params, batch, PLAIN), expected)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=7, max_size=7), min_size=1, max_size=3))
+def test_values_are_found_again_where_each_stands_once(rows: list[list[int]]) -> None:
+    most = max(len(set(row)) for row in rows)
+    seen, place = each_once(torch.tensor(rows), most)
+    assert seen.gather(1, place).tolist() == rows
+    for row, values in zip(rows, seen.tolist(), strict=True):
+        assert values == sorted(set(row)) + [0] * (most - len(set(row)))
 
 
 def test_the_whole_of_a_sentence_is_both_ends_of_the_recurrence() -> None:

@@ -23,7 +23,7 @@ def one_task(batch: Batch, task: int) -> Batch:
     part = slice(task, task + 1)
     fields = {f.name: getattr(batch, f.name) for f in dataclasses.fields(batch)}
     inputs = {n: v if n.startswith("table.") else v[part] for n, v in fields.pop("inputs").items()}
-    return Batch(inputs, **{n: v[part] for n, v in fields.items()})
+    return Batch(inputs, **{n: v[part] for n, v in fields.items() if isinstance(v, torch.Tensor)})
 
 
 def task_params(params: Params, task: int) -> Params:

@@ -54,10 +54,11 @@ class Replay:
 
     def _move(self, compute: Compute, inputs: list[Tensor]) -> list[Tensor]:
         moved, results = compute(*inputs)
-        with torch.no_grad():
-            for old, new in zip(self.state, moved, strict=True):
-                if old.data_ptr() != new.data_ptr():  # else it was moved in place
-                    old.copy_(new)
+        pairs = zip(self.state, moved, strict=True)
+        apart = [(old, new) for old, new in pairs if old.data_ptr() != new.data_ptr()]
+        if apart:  # else all were moved in place
+            with torch.no_grad():
+                torch._foreach_copy_([old for old, _ in apart], [new for _, new in apart])
         return results
 
     def _capture(

@@ -4,7 +4,7 @@ The learning rate may be a tensor, so that a captured step can be replayed with 
 Every update is differentiable in the gradients, which the exact meta-gradient needs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -89,14 +89,17 @@ class Optimizer:
         state: State,
         rates: Mapping[str, Tensor | float],
     ) -> tuple[Params, State]:
-        new, kept = {}, {}
-        for name, grad in grads.items():
-            move = grad + self.weight_decay * params[name] if self.weight_decay else grad
-            if self.momentum:
-                move = self.momentum * state[f"momentum.{name}"] + move
-                kept[f"momentum.{name}"] = move
-            new[name] = descended(params[name], move, rates[name])
-        return new, kept
+        if not grads:
+            return {}, {}
+        moves, values = list(grads.values()), [params[name] for name in grads]
+        if self.weight_decay:
+            moves = list(torch._foreach_add(moves, values, alpha=self.weight_decay))
+        if self.momentum:
+            before = [state[f"momentum.{name}"] for name in grads]
+            moves = list(torch._foreach_add(moves, before, alpha=self.momentum))
+        kept = {f"momentum.{n}": m for n, m in zip(grads, moves, strict=True) if self.momentum}
+        moved = descended(values, moves, [rates[name] for name in grads])
+        return dict(zip(grads, moved, strict=True)), kept
 
     def _adamw(
         self,
@@ -120,23 +123,34 @@ class Optimizer:
         return new, kept
 
 
-def descended(value: Tensor, move: Tensor, rate: Tensor | float) -> Tensor:
-    """value - rate * move; in one pass where the rate is a plain number."""
+def descended(
+    values: list[Tensor], moves: list[Tensor], rates: list[Tensor | float]
+) -> Sequence[Tensor]:
+    """values - rates * moves; together where there is but one rate."""
+    if len({id(rate) if isinstance(rate, Tensor) else rate for rate in rates}) > 1:
+        each = zip(values, moves, rates, strict=True)
+        return [descended([value], [move], [rate])[0] for value, move, rate in each]
+    rate = rates[0]
     if isinstance(rate, Tensor):
-        return value - rate * move
-    return torch.sub(value, move, alpha=rate)
+        return torch._foreach_sub(values, torch._foreach_mul(moves, rate))
+    return torch._foreach_sub(values, moves, alpha=rate)
 
 
 def clip(grads: Mapping[str, Tensor], limit: float, tasks: bool = False) -> Params:
     """Scale the gradients down to a norm of at most ``limit``, of each task where ``tasks``."""
     if not limit:
         return dict(grads)
+    found = list(grads.values())
+    if not tasks and not any(g.requires_grad for g in found):
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(found)))
+        scaled = torch._foreach_mul(found, (limit / norm.clamp(min=1e-12)).clamp(max=1.0))
+        return dict(zip(grads, scaled, strict=True))
     first = 1 if tasks else 0
-    if any(g.requires_grad for g in grads.values()):  # whose norm must have a slope at zero
-        squares = [(g * g).flatten(first).sum(-1) for g in grads.values()]  # each [M] or []
+    if any(g.requires_grad for g in found):  # whose norm must have a slope at zero
+        squares = [(g * g).flatten(first).sum(-1) for g in found]  # each [M] or []
         norm = torch.stack(squares).sum(0).clamp(min=1e-24).sqrt()
     else:
-        norms = [torch.linalg.vector_norm(g.flatten(first), dim=-1) for g in grads.values()]
+        norms = [torch.linalg.vector_norm(g.flatten(1), dim=-1) for g in found]  # each [M]
         norm = torch.linalg.vector_norm(torch.stack(norms), dim=0).clamp(min=1e-12)
     scale = (limit / norm).clamp(max=1.0)
     return {n: g * scale.view(-1, *[1] * (g.dim() - 1)) for n, g in grads.items()}

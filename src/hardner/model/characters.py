@@ -92,21 +92,23 @@ class Characters:
         return torch.cat(outs, dim=-1)
 
     def _convolve(self, params: Params, vectors: Tensor, there: Tensor) -> Tensor:
-        """One product for all filters, whose taps are then shifted into place and added.
+        """One product for all filters: each reads a window as wide as the widest.
 
         A window starts at each letter of the word; beyond its end there are zeros.
         vectors [M, N, L, E] -> [M, N, filters].
         """
-        taps = linear(vectors, params["filters.weight"])  # [M, N, L, sum of width * share]
-        taps = pad(taps, (0, 0, 0, max(self.widths) - 1))
-        letters, column, outs = vectors.shape[2], 0, []
-        for width, share in zip(self.widths, self._shares, strict=True):
-            total = taps[:, :, :letters, column : column + share]
-            for shift in range(1, width):
-                left = column + shift * share
-                total = total + taps[:, :, shift : shift + letters, left : left + share]
-            outs.append(total)
-            column += width * share
-        windows = torch.cat(outs, dim=-1)  # [M, N, L, filters]
-        best = windows.masked_fill(~there.unsqueeze(-1), -1e4).amax(2)
+        widest = max(self.widths)
+        windows = pad(vectors, (0, 0, 0, widest - 1)).unfold(2, widest, 1)  # [M, N, L, E, W]
+        windows = windows.transpose(3, 4).flatten(3)  # [M, N, L, W * E]
+        found = linear(windows, self._windows(params["filters.weight"]))  # [M, N, L, filters]
+        best = found.masked_fill(~there.unsqueeze(-1), -1e4).amax(2)
         return (best + params["filters.bias"].unsqueeze(1)).relu()
+
+    def _windows(self, taps: Tensor) -> Tensor:
+        """The filters, with zeros beyond their own width: [M, taps, E] -> [M, filters, W * E]."""
+        sizes = [width * share for width, share in zip(self.widths, self._shares, strict=True)]
+        filters = []
+        for own, width in zip(taps.split(sizes, dim=1), self.widths, strict=True):
+            own = own.unflatten(1, (width, -1)).transpose(1, 2).flatten(2)  # [M, share, width * E]
+            filters.append(pad(own, (0, (max(self.widths) - width) * self.embedding)))
+        return torch.cat(filters, dim=1)

@@ -77,7 +77,13 @@ def init_decoder(kind: Kind, size: int, tag_sets: Sequence[TagSet], rng: torch.G
 def select(params: Params, domains: Tensor) -> Params:
     """Each task's own decoder: [M|1, D, ...] and domains [M] -> [M, ...]."""
     tasks = torch.arange(domains.shape[0], device=domains.device)
-    return {n: p[0, domains] if p.shape[0] == 1 else p[tasks, domains] for n, p in params.items()}
+
+    def own(p: Tensor) -> Tensor:
+        if p.shape[0] == 1:
+            return p[0, domains]
+        return p.flatten(0, 1).index_select(0, tasks * p.shape[1] + domains)
+
+    return {name: own(p) for name, p in params.items()}
 
 
 def emit(kind: Kind, params: Params, encoded: Encoded, batch: Batch, limits: Chain) -> Emissions:

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from hardner.batch import Batch, Features
 from hardner.model.characters import ALPHABET, Characters, spell
@@ -101,7 +102,8 @@ class WordEncoder:
             for s in sentences
         ]
         letters = np.stack([spell(""), *(spell(form) for form in forms)])
-        return Features({"words": words, "forms": rows}, {"letters": letters})
+        counted = "forms" if self.characters.size else ""
+        return Features({"words": words, "forms": rows}, {"letters": letters}, counted)
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """Vectors of words and letters side by side, then both directions of the recurrence."""
@@ -120,7 +122,11 @@ class WordEncoder:
         forms, letters = batch.inputs["forms"], batch.inputs["table.letters"]
         own = scoped(params, "encoder.characters")
         tasks = forms.shape[0]
-        if forms.is_cuda:  # a fixed shape, so that a step can be captured and replayed
+        if batch.distinct:  # a fixed shape, so that a step can be captured and replayed
+            seen, place = each_once(forms.flatten(1), batch.distinct)
+            vectors = self.characters(own, letters[seen], mode)  # [M, U, C]
+            return embed(place.view_as(forms), vectors)
+        if forms.is_cuda:
             return self.characters(own, letters[forms.flatten(1)], mode).view(*forms.shape, -1)
         if own["table"].shape[0] == 1:
             seen, place = forms.unique(return_inverse=True)
@@ -130,6 +136,17 @@ class WordEncoder:
         rows = torch.nn.utils.rnn.pad_sequence([u for u, _ in uniques], batch_first=True)
         vectors = self.characters(own, letters[rows], mode)  # [M, U, C]
         return embed(torch.stack([place for _, place in uniques]), vectors)
+
+
+def each_once(ids: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The different values of each row, and where among them each value stands.
+
+    ids [M, N], of which no row has more than ``most`` values -> [M, most], 0 filling up, [M, N].
+    """
+    ordered, order = ids.sort(dim=1)
+    rank = pad((ordered[:, 1:] != ordered[:, :-1]).cumsum(1), (1, 0))  # [M, N]
+    seen = ids.new_zeros(ids.shape[0], most).scatter(1, rank, ordered)
+    return seen, torch.empty_like(ids).scatter(1, order, rank)
 
 
 @dataclass(frozen=True)
@@ -168,7 +185,7 @@ def in_windows(pieces: Tensor, limit: int) -> Tensor:
     if width <= limit:
         return pieces
     short = -width % limit
-    pieces = torch.nn.functional.pad(pieces, (0, short))
+    pieces = pad(pieces, (0, short))
     return pieces.view(tasks, -1, limit)
 
 

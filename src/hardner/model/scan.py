@@ -106,14 +106,15 @@ class _Lstm(Function):
         hiddens, weight, *saved = ctx.saved_tensors
         steps = grad.shape[0]
         memories, kept = saved[: steps + 1], saved[steps + 1 :]
-        back = ctx.layout.weights(weight)  # [G, 4H, H]
-        dh, dc = grad[-1], torch.zeros_like(hiddens[0])
+        back = ctx.layout.weights(weight).to(grad.dtype)  # [G, 4H, H]
+        flow = grad.clone(memory_format=torch.contiguous_format)  # steps add to it in place
+        dh, dc = flow[-1], torch.zeros_like(hiddens[0])
         grads: list[Tensor] = []
         for t in range(steps - 1, -1, -1):
             dgates, dc = _lstm_backward(dh, dc, memories[t], memories[t + 1], kept[t])
             grads.append(dgates)
             if t:
-                dh = torch.baddbmm(grad[t - 1], dgates, back)
+                dh = flow[t - 1].baddbmm_(dgates, back)
         dgates = torch.stack(grads[::-1])  # [T, G, N, 4H]
         return dgates, ctx.layout.weight_gradient(hiddens[:-1], dgates), None
 
@@ -139,7 +140,7 @@ class _Gru(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         hiddens, weight, *kept = ctx.saved_tensors
         layout: Layout = ctx.layout
-        back = layout.weights(weight)  # [G, 3H, H]
+        back = layout.weights(weight).to(grad.dtype)  # [G, 3H, H]
         dh = torch.zeros_like(hiddens[0])
         outer: list[Tensor] = []  # gradients of the input side
         inner: list[Tensor] = []  # gradients of the recurrent side
@@ -147,7 +148,7 @@ class _Gru(Function):
             dinput, drecurrent, dh = _gru_backward(grad[t] + dh, kept[t])
             outer.append(dinput)
             inner.append(drecurrent)
-            dh = torch.baddbmm(dh, drecurrent, back)
+            dh = dh.baddbmm_(drecurrent, back)
         dgates, recurrent = torch.stack(outer[::-1]), torch.stack(inner[::-1])  # [T, G, N, 3H]
         dweight = layout.weight_gradient(hiddens[:-1], recurrent)
         return dgates, dweight, layout.bias_gradient(recurrent), None
