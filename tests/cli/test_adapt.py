@@ -74,7 +74,7 @@ def test_the_report_as_json_and_a_kept_type(call: Command, model: Path, drugs: P
     )
     assert code == 0, err
     report = json.loads(said)
-    assert report["sentences"] == 9
+    assert (report["sentences"], report["unlabelled"]) == (9, 5)
     assert report["expected_f1"]["low"] < report["expected_f1"]["value"]
     assert report["expected_gain"].keys() == {"value", "low", "high"}
     assert report["more_sentences"] == 10
@@ -143,6 +143,16 @@ def test_a_test_file_without_the_label(call: Command, model: Path, drugs: Path) 
     code, _, err = call("adapt", drugs, "--out", out, "--model", model, "--test", other)
     assert code == 1
     assert err.startswith(f"hardner: {other}: no mention is labelled 'Drug'")
+
+
+def test_plain_text_to_learn_from(call: Command, model: Path, drugs: Path) -> None:
+    text = drugs.with_name("abstracts.txt")
+    text.write_text("A stent was placed. Then aspirin was given.\n\nNothing else was done.\n")
+    out = drugs.with_name("m")
+    code, said, err = call("adapt", drugs, "--out", out, "--model", model, "--unlabelled", text)
+    assert code == 0, err
+    assert said.splitlines()[0].endswith(" mentions, beside 3 without labels")
+    assert hardner.load(out).labels == ("Drug",)
 
 
 @pytest.mark.parametrize("content", ["", "\n\n"])

@@ -11,7 +11,7 @@ from evaluate.test_protocol import trained
 from formats.command import Command
 
 from hardner.evaluate.results import ResultFile
-from hardner.learn.adaptation import PRESETS
+from hardner.learn.adaptation import PRESETS, Pupil
 from hardner.model.describe import save_model
 
 
@@ -27,7 +27,8 @@ def quick(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for rules in PRESETS.values():
         for encoder, rule in list(rules.items()):
-            monkeypatch.setitem(rules, encoder, replace(rule, steps=2, passes=0))
+            taught = Pupil(steps=3, batch=2)
+            monkeypatch.setitem(rules, encoder, replace(rule, steps=2, passes=0, pupil=taught))
 
 
 @pytest.fixture
@@ -60,6 +61,24 @@ def test_evaluate_then_table_then_errors(call, model):
     code, out, err = call("table", "results/few_shot.jsonl", "--format", "md")
     assert (code, err) == (0, "")
     assert out.startswith("**few_shot: F1, 3 shots**\n\n| method | Gene | mean |\n")
+
+
+def test_text_without_labels_is_a_row_of_its_own(call, model):
+    few = (*WHERE, "--shots", "3", "--samples", 1)
+    assert call("evaluate", model, *few)[0] == 0
+    code, _, err = call("evaluate", model, *few, "--unlabelled", 5)
+    assert code == 0, err
+    found = [json.loads(line) for line in Path("results/few_shot.jsonl").read_text().splitlines()]
+    assert [line["unlabelled"] for line in found] == [0, 5]
+    assert found[0]["config"] != found[1]["config"]
+    configs = json.loads(Path("results/configs.json").read_text())
+    assert ["pupil" in configs[line["config"]]["adaptation"] for line in found] == [False, True]
+    code, out, err = call("table", "results/few_shot.jsonl", "--baseline", "mine")
+    assert code == 0, err
+    rows = [line.split("  ")[0] for line in out.splitlines()[2:4]]
+    assert rows == ["mine", "mine + 5 unlabelled"]
+    code, _, err = call("evaluate", model, *few, "--unlabelled", 5, "--name", "D-Shift")
+    assert (code, err.count("\n")) == (1, 1)
 
 
 def test_predictions_can_be_looked_at(call, model):

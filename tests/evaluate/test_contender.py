@@ -14,7 +14,7 @@ from hardner.errors import HardnerError
 from hardner.evaluate import targets
 from hardner.evaluate.contender import Model, for_corpus, of_folder, with_words
 from hardner.evaluate.entrants import equal_groups
-from hardner.evaluate.plans import Protocol, passing_share, protocol
+from hardner.evaluate.plans import passing_share, protocol
 from hardner.evaluate.protocol import Desk, execute
 from hardner.model.describe import save_model
 from hardner.types import Corpus, Sentence, Span
@@ -70,8 +70,6 @@ def test_protocols_by_name():
     assert protocol("ratios").sizes[0] == 0.05
     with pytest.raises(HardnerError, match="no protocol 'zero-shot'; there are few_shot, "):
         protocol("zero-shot")
-    with pytest.raises(HardnerError, match="unlabelled"):
-        Protocol("x", (), (), 1, unlabelled=True)
 
 
 def test_where_a_method_passes_a_bound():

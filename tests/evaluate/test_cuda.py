@@ -7,6 +7,7 @@ import tiny
 import torch
 from evaluate.test_protocol import PLAN, contender, lines, trained
 from learn.test_fit import ROWS, RULE, SEEDS, target
+from learn.test_lessons import MORE, TAUGHT
 
 from hardner.evaluate.contender import Model
 from hardner.evaluate.exam import Exam
@@ -27,6 +28,18 @@ def test_fitting_and_examining(kind):
         assert torch.allclose(there[name].cpu(), value, atol=1e-6), name
     test = tiny.sentences("Gene", "test")
     assert Exam(tagger, test, device="cuda")(there) == Exam(tagger, test)(here)
+
+
+@pytest.mark.parametrize("kind", ["bilstm", "transformer"])
+@pytest.mark.parametrize("decoder", ["crf", "softmax"])
+def test_text_without_labels(kind, decoder):
+    tagger, params, store = target(kind, decoder)
+    here = fit(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE)
+    moved = {name: value.cuda() for name, value in params.items()}
+    on_gpu = tagger.store(tiny.sentences("Gene"), device="cuda")
+    there = fit(tagger, moved, on_gpu, ROWS, TAUGHT, SEEDS, MORE)
+    for name, value in here.items():
+        assert torch.allclose(there[name].cpu(), value, atol=1e-6), name
 
 
 def test_a_protocol(tmp_path):

@@ -13,17 +13,18 @@ from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate import predictions, targets
 from hardner.evaluate.contender import Contender, Model
+from hardner.evaluate.entrants import Fitted
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.plans import PROTOCOLS
 from hardner.evaluate.protocol import Desk, execute
 from hardner.evaluate.results import KEY, ResultFile, read, read_configs
 from hardner.evaluate.samples import SampleBook
 from hardner.evaluate.score import breakdown, score
-from hardner.learn.adaptation import Adaptation
+from hardner.learn.adaptation import Adaptation, Pupil
 from hardner.learn.optim import Optimizer
 from hardner.model.tagger import Tagger
 
-RULE = Adaptation(3, 1e-3, Optimizer("adamw"), batch=2)
+RULE = Adaptation(3, 1e-3, Optimizer("adamw"), batch=2, pupil=Pupil(steps=4, batch=3))
 PLAN = replace(PROTOCOLS["few_shot"], targets=("Gene", "Species"), sizes=(3, 5), samples=3)
 
 
@@ -72,7 +73,7 @@ def test_a_whole_few_shot_table(tmp_path):
     for r in found:
         test = tiny.sentences(r.corpus, "test")
         assert r.tp + r.fn == sum(len(s.spans) for s in test)
-        assert (r.target_domain, r.unlabelled, r.natural, r.share) == (r.corpus, False, False, None)
+        assert (r.target_domain, r.unlabelled, r.natural, r.share) == (r.corpus, 0, False, None)
         assert read_configs(tmp_path)[r.config] == {"kind": "test"}
         kept = list(predictions.read(tmp_path / "predictions" / predictions.file_name(r)))
         gold, ours = [p.sentence.spans for p in kept], [p.found for p in kept]
@@ -182,6 +183,48 @@ def test_prototypes(tmp_path):
     model = trained(decoder="softmax")
     list(execute(plan, contender(model, adaptation=rule), Desk(tiny.ROOT, tmp_path)))
     assert len(lines(tmp_path)) == 2
+
+
+def test_text_without_labels_makes_cells_of_its_own(tmp_path):
+    plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=2)
+    desk = Desk(tiny.ROOT, tmp_path, predictions=True)
+    for unlabelled in (0, 6, 8, 6):
+        list(execute(replace(plan, unlabelled=unlabelled), contender(), desk))
+    found = lines(tmp_path)
+    assert [line["unlabelled"] for line in found] == [0, 0, 6, 6, 8, 8]
+    assert len({r.key for r in read(tmp_path / "few_shot.jsonl")}) == 6
+    assert len(list((tmp_path / "predictions").iterdir())) == 6
+    for one in (contender(adapt=False), contender(train="target")):
+        with pytest.raises(HardnerError, match=r"HGDA is no model .*cannot learn from unlabelled"):
+            more = replace(plan, unlabelled=6, targets=("Drug",))
+            list(execute(more, one, Desk(tiny.ROOT, tmp_path / "other")))
+
+
+def test_a_sample_is_not_its_own_unlabelled_text(monkeypatch):
+    """It gets all others then, without their labels, and the same ones whoever asks."""
+    seen = []
+
+    def fit(tagger, params, store, rows, rule, seeds, unlabelled):
+        seen.append((store, rows, unlabelled))
+        return params
+
+    monkeypatch.setattr("hardner.evaluate.entrants.fit", fit)
+    corpus = targets.load("Gene", tiny.ROOT)
+    drawn = {i: {"Gene": few_shot("Gene", corpus.train, 5, i)} for i in range(3)}
+    for most in (7, 1000):
+        entered = Fitted(contender(), corpus, corpus.train, False, most)
+        assert len(list(entered.scores(5, drawn))) == 3
+    texts = {s.tokens for s in corpus.train}
+    lengths = sorted(len(text) for text in texts)
+    for (store, rows, more), sample in zip(seen[3:], drawn, strict=True):
+        own = {corpus.train[row].tokens for row in drawn[sample]["Gene"]}
+        assert rows.shape == (1, 5)
+        assert more.shape == (1, len(texts - own))
+        told = [store.tags.widths[row] for row in (*rows[0], *more[0])]
+        assert sorted(told) == lengths
+        assert all(store.extent.gather(rows[0, i : i + 1], 99).any() for i in range(5))
+        assert not any(store.tags.gather(more[0, i : i + 1], 99).any() for i in range(20))
+    assert all(more.shape == (1, 7) for _, _, more in seen[:3])
 
 
 def test_a_seen_target_is_refused(tmp_path):

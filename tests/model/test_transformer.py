@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from hardner.errors import HardnerError
 from hardner.model.layers import Mode, Params, scoped
 from hardner.model.transformer import Transformer
+from hardner.predict.engine import _multiplies_halves
 
 NET = Transformer(vocabulary=11, size=12, layers=2, heads=3, inner=20)
 PLAIN, TWICE = Mode(), Mode(twice=True)
@@ -169,3 +170,30 @@ def test_gradient_has_a_gradient() -> None:
 def test_heads_must_fit() -> None:
     with pytest.raises(HardnerError, match="5 heads"):
         Transformer(vocabulary=4, size=12, heads=5)
+
+
+def test_products_in_bfloat16_are_those_of_rounded_numbers() -> None:
+    params = {n: p.float() for n, p in made().items()}
+    halved = NET.halved(params)
+    coarse = {n.rsplit(".", 1)[0] for n, p in halved.items() if p.dtype == torch.bfloat16}
+    assert coarse == {f"layer{i}.{m}" for i in (0, 1) for m in ("attention", "out", "up", "down")}
+    found, exact = NET(halved, pieces(), PLAIN), NET(params, pieces(), PLAIN)
+    assert found.dtype == torch.float32
+    rounded = {n: p.to(halved[n].dtype).float() for n, p in params.items()}
+    there = pieces() > 0
+    off = (found - NET(rounded, pieces(), PLAIN))[there].std()
+    assert 0 < off < 0.02 * exact[there].std()
+
+
+@pytest.mark.skipif(not _multiplies_halves(), reason="this CPU has no products of bfloat16")
+@torch.inference_mode()
+def test_a_row_in_bfloat16_does_not_depend_on_the_others() -> None:
+    """To the bit: what is rounded to so few digits would not be the same to four behind it."""
+    net = Transformer(vocabulary=50, size=384, layers=2, heads=6, inner=1536)
+    params = net.halved(net.init(torch.Generator().manual_seed(0)))
+    rows = torch.randint(1, 50, (1, 33, 18), generator=torch.Generator().manual_seed(1))
+    rows[:, ::2, -1] = 0
+    together = net(params, rows, PLAIN)
+    for size in (1, 2, 8):
+        apart = [net(params, some, PLAIN) for some in rows.split(size, dim=1)]
+        assert torch.equal(torch.cat(apart, dim=1), together)

@@ -7,13 +7,21 @@ import numpy as np
 import tiny
 
 from hardner.batch import TagSet
-from hardner.learn.adaptation import Adaptation
+from hardner.learn.adaptation import Adaptation, Pupil
 from hardner.learn.fit import fit, newcomer
 from hardner.learn.optim import Optimizer
 from hardner.predict.predictor import Predictor
 from hardner.types import Sentence
 
-RULE = Adaptation(40, 0.02, Optimizer("adamw", weight_decay=0.01), batch=24, dropout=0.0, clip=1.0)
+RULE = Adaptation(
+    40,
+    0.02,
+    Optimizer("adamw", weight_decay=0.01),
+    batch=24,
+    dropout=0.0,
+    clip=1.0,
+    pupil=Pupil(steps=40, rate=1.0, batch=8),
+)
 DRUGS = tuple(
     replace(s, spans=tuple(span._replace(label="Drug") for span in s.spans))
     for s in tiny.sentences("Drug")[:9]

@@ -184,8 +184,44 @@ def test_plain_text_must_not_be_tagged_all_over():
     guard.check_text(text, [[Span(0, 4, "X")], []])
     with pytest.raises(Refused, match="tags 62% of the words of unlabelled text"):
         guard.check_text(text, [[Span(0, 4, "X")], [Span(3, 4, "X")]])
-    _, report = adapt(known(), DRUGS[:3], unlabelled=tiny.sentences("Disease"))
-    assert "the unlabelled text was looked at and not learnt from" in report.notes
+
+
+def test_text_without_labels_is_learnt_from(monkeypatch):
+    text = [*tiny.sentences("Drug")[9:], *tiny.sentences("Disease")]
+    heard = []
+    alone = adapt(known(), DRUGS)
+    found, report = adapt(known(), DRUGS, unlabelled=text, heard=lambda *told: heard.append(told))
+    assert report.unlabelled == len({s.tokens for s in text})
+    assert (alone.report.unlabelled, report.expected) == (0, alone.report.expected)
+    assert heard[-1] == (5 + adapting.PUPIL, 5 + adapting.PUPIL)
+    assert len(dict(heard)) > 10  # a pupil is many steps, and they are heard
+    weight = "decoder.weight"
+    assert not torch.allclose(found.params[weight], alone.predictor.params[weight])
+    assert f1(found, DRUGS) > 0.9
+    bare = [replace(s, spans=()) for s in reversed(text)]
+    again, _ = adapt(known(), DRUGS, unlabelled=iter(bare))
+    assert torch.allclose(again.params[weight], found.params[weight])
+    monkeypatch.setattr(adapting, "TEXT", {"cpu": 4})
+    assert adapt(known(), DRUGS, unlabelled=text).report.unlabelled == 4
+
+
+def test_text_that_is_labelled_already_teaches_nothing():
+    found, report = adapt(known(), DRUGS, unlabelled=[Sentence(()), *DRUGS])
+    assert report.unlabelled == 0
+    assert "the unlabelled text holds no sentence that can be learnt from" in report.notes
+    alone = adapt(known(), DRUGS).predictor
+    assert torch.equal(found.params["decoder.weight"], alone.params["decoder.weight"])
+
+
+def test_text_must_not_end_up_tagged_all_over(monkeypatch):
+    def everything(text, found):
+        assert len(text) == len(found) == 4
+        raise Refused("all over")
+
+    monkeypatch.setattr(guard, "check_text", everything)
+    monkeypatch.setattr(adapting, "LOOK", 4)
+    with pytest.raises(Refused, match="all over"):
+        adapt(known(), DRUGS[:3], unlabelled=tiny.sentences("Disease"))
 
 
 def test_a_close_call_is_no_reason_to_refuse():

@@ -52,7 +52,7 @@ def adapt(
     unlabelled: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Plain text of the same kind; it must not end up all tagged."
+            metavar="FILE", help="Plain text of the same kind, to learn from as well; slower."
         ),
     ] = None,
     keep: Annotated[
@@ -72,6 +72,8 @@ def adapt(
     bring. A result that tags everything or nothing, or is worse than a type that the model finds
     already, is refused with the reason. With --keep the model's own types are found exactly as
     before, and tagging takes a second pass for the new one. The folder appears when all went well.
+    With --unlabelled, a first model tags some of the text and a second one learns from that too;
+    what F1 to expect is measured without it.
 
     Examples:
 
@@ -209,6 +211,7 @@ def _record(report: "Learnt", score: "Score | None", out: Path, following: str) 
         "label": report.label,
         "sentences": report.sentences,
         "mentions": report.mentions,
+        "unlabelled": report.unlabelled,
         "expected_f1": _rounded(expected.f1) if expected else None,
         "more_sentences": expected.more if expected else None,
         "expected_gain": _rounded(expected.gain) if expected else None,
@@ -228,7 +231,8 @@ def _rounded(value: "Range") -> dict[str, float]:
 def _lines(report: "Learnt", score: "Score | None", out: Path, following: str) -> Iterator[str]:
     from hardner.predict.forecast import LEVEL
 
-    yield f"{report.label}: {report.sentences} sentences, {report.mentions} mentions"
+    beside = f", beside {report.unlabelled:,} without labels" if report.unlabelled else ""
+    yield f"{report.label}: {report.sentences} sentences, {report.mentions} mentions{beside}"
     if report.expected is None:
         yield "expected F1: unknown, as a single sentence cannot be both learnt from and held out"
     else:

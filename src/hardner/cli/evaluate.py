@@ -81,6 +81,12 @@ def evaluate(
     natural: Annotated[
         bool, typer.Option("--natural", help="Draw samples regardless of entities.")
     ] = False,
+    unlabelled: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Training sentences of a target to learn from without their labels."
+        ),
+    ] = 0,
     predictions: Annotated[
         bool, typer.Option("--predictions", help="Keep them for `hardner errors`.")
     ] = False,
@@ -96,6 +102,7 @@ def evaluate(
 
     - `hardner evaluate runs/hgda-disease runs/hgda-gene --root ../shared/corpora`
     - `hardner evaluate runs/hgda-disease --corpora NCBI-disease --shots 5,10 --samples 3`
+    - `hardner evaluate runs/hgda-disease --unlabelled 1200`
     - `hardner evaluate experiments/metaner.toml --protocol ratios --name In-Domain`
     - `hardner evaluate runs/hgda-disease --engine ray --address 10.0.0.1:6379`
     """
@@ -109,6 +116,7 @@ def evaluate(
         sizes=parse_sizes(shots) if shots else plan.sizes,
         samples=samples or plan.samples,
         natural=natural,
+        unlabelled=unlabelled,
     )
     for path in contenders:
         entry = Entry(path, out, name, preset, vectors, device, root)

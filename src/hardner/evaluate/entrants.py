@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from math import ceil
 from typing import NamedTuple, Protocol
 
@@ -16,6 +18,7 @@ from hardner.evaluate.plans import Size
 from hardner.evaluate.score import Breakdown
 from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.graph import arithmetic
+from hardner.learn.lessons import LONGEST, ranked
 from hardner.model.layers import Params, part_of
 from hardner.seeds import seed_of
 from hardner.types import Corpus, Sentence, Span
@@ -53,14 +56,22 @@ class Entrant(Protocol):
 
 
 def entrant(
-    contender: Contender, found: Sequence[Corpus], pools: Pools, predictions: bool
+    contender: Contender,
+    found: Sequence[Corpus],
+    pools: Pools,
+    predictions: bool,
+    unlabelled: int = 0,
 ) -> Entrant:
-    """The contender on some corpora."""
-    if contender.train in ("target", "sources and target"):
+    """The contender on some corpora, learning from so many sentences without labels as well."""
+    trained = contender.train in ("target", "sources and target")
+    if unlabelled and (trained or not contender.adapt):
+        what = "no model that is then fitted to samples"
+        raise HardnerError(f"{contender.method} is {what}: it cannot learn from unlabelled text")
+    if trained:
         return Trained(contender, found, pools, predictions)
     (corpus,) = found
     if contender.adapt:
-        return Fitted(contender, corpus, pools[corpus.name], predictions)
+        return Fitted(contender, corpus, pools[corpus.name], predictions, unlabelled)
     return AsItIs(contender, corpus, predictions)
 
 
@@ -68,10 +79,16 @@ class Fitted:
     """One model, fitted to all samples at once, with a new decoder for each."""
 
     def __init__(
-        self, contender: Contender, corpus: Corpus, pool: Sequence[Sentence], predictions: bool
+        self,
+        contender: Contender,
+        corpus: Corpus,
+        pool: Sequence[Sentence],
+        predictions: bool,
+        unlabelled: int = 0,
     ) -> None:
         self._contender, self._corpus, self._pool = contender, corpus, pool
-        self._predictions = predictions
+        self._predictions, self._unlabelled = predictions, unlabelled
+        self._ranked = ranked(pool) if unlabelled else []
         model = contender.start([corpus], {}, "")
         _refuse_seen(contender, model, corpus)
         model = with_words(contender, model, (*pool, *corpus.test))
@@ -108,6 +125,7 @@ class Fitted:
         rows = [drawn[sample][self._corpus.name] for sample in drawn]
         longest = max(len(self._pool[row]) for found in rows for row in found)
         words = min(rule.batch, len(rows[0])) * longest
+        words += min(rule.pupil.batch, self._unlabelled) * max(longest, LONGEST)
         params = self._model.params
         each = rule.soup * sum(p.nbytes for n, p in params.items() if part_of(n) in rule.parts)
         free, _ = torch.cuda.mem_get_info()
@@ -126,8 +144,12 @@ class Fitted:
         )
         used, index = np.unique(np.array(drawn, np.int64), return_inverse=True)
         rows: Ints = index.reshape(len(samples), -1)
+        more = self._without_labels(drawn)
+        bare, other = np.unique(more, return_inverse=True)
         beside = background_for(self._contender.adaptation)
-        store = tagger.store([*(self._pool[row] for row in used), *beside], device=device)
+        text = [replace(self._pool[row], spans=()) for row in bare]
+        labelled = [self._pool[row] for row in used]
+        store = tagger.store([*labelled, *text, *beside], device=device)
         return fit(
             tagger,
             params,
@@ -135,7 +157,20 @@ class Fitted:
             rows,
             self._contender.adaptation,
             [seed_of("order", *at) for at in place],
+            len(labelled) + other.reshape(more.shape) if self._unlabelled else None,
         )
+
+    def _without_labels(self, drawn: Sequence[Sequence[int]]) -> Ints:
+        """For each sample, sentences of the pool that it does not hold itself: [M, N]."""
+        found = []
+        for rows in drawn:
+            held = {self._pool[row].tokens for row in rows}
+            free = (row for row in self._ranked if self._pool[row].tokens not in held)
+            found.append(list(islice(free, self._unlabelled)))
+        least = min(map(len, found))
+        if self._unlabelled and not least:
+            raise HardnerError(f"no sentence of {self._corpus.name} is left to take unlabelled")
+        return np.array([rows[:least] for rows in found], np.int64)
 
 
 class AsItIs:

@@ -37,12 +37,8 @@ class Protocol:
     """Whether one model is trained for all targets at once."""
     natural: bool = False
     """Whether samples are drawn regardless of entities; shares always are."""
-    unlabelled: bool = False
-    """Whether unlabelled text of the target may be used; recorded, and not used yet."""
-
-    def __post_init__(self) -> None:
-        if self.unlabelled:
-            raise HardnerError("adaptation with unlabelled text of the target is not there yet")
+    unlabelled: int = 0
+    """Sentences of a target that are learnt from without their labels, beside each sample."""
 
 
 GENERAL = ("CoNLL2003", "OntoNotes5", "WNUT17", "wikigold")

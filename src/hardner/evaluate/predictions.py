@@ -52,6 +52,7 @@ def file_name(result: Result) -> str:
         str(result.size),
         str(result.sample),
         result.config,
+        *([f"{result.unlabelled}-unlabelled"] if result.unlabelled else []),
     )
     return "_".join(re.sub(r"[^\w.+-]+", "-", part) for part in parts) + ".jsonl.xz"
 

@@ -77,7 +77,9 @@ class _Work:
             if not missing:
                 continue
             if entered is None:
-                entered = entrant(self.contender, found, pools, self.desk.predictions)
+                wanted = self.desk.predictions
+                more = self.protocol.unlabelled
+                entered = entrant(self.contender, found, pools, wanted, more)
             for scored in entered.scores(size, {s: drawn[s] for s in missing}):
                 yield self._keep(scored, size, drawn)
 

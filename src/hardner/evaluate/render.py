@@ -90,6 +90,7 @@ COLUMNS = (
     "encoder",
     "preset",
     "natural",
+    "unlabelled",
     "corpus",
     "samples",
     "mean",
@@ -115,7 +116,7 @@ def as_csv(tables: Sequence[Table]) -> str:
     for table in tables:
         base = table.label(table.baseline) if table.baseline else ""
         for (size, row, corpus), cell in table.cells.items():
-            own = (row.method, row.encoder, row.preset, row.natural, corpus, len(cell.values))
+            how = (row.method, row.encoder, row.preset, row.natural, row.unlabelled)
             versus, theirs = cell.versus, cell.published
             compared = (
                 (versus.difference, versus.low, versus.high, versus.effect, versus.p, cell.p)
@@ -124,7 +125,8 @@ def as_csv(tables: Sequence[Table]) -> str:
             )
             writer.writerow(
                 [
-                    *(table.protocol, table.metric, size, *own, _plain(cell.mean)),
+                    *(table.protocol, table.metric, size, *how, corpus),
+                    *(len(cell.values), _plain(cell.mean)),
                     _plain(cell.deviation),
                     *((_plain(theirs.value), theirs.source) if theirs else ("", "")),
                     *(_plain(cell.difference), base if versus else "", *map(_plain, compared)),

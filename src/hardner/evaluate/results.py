@@ -39,7 +39,8 @@ class Result:
     """False positives and negatives parted, as in `hardner.evaluate.score.Breakdown`."""
     labels: Mapping[str, Sequence[int]]
     """tp, fp and fn of each label, if there are several."""
-    unlabelled: bool
+    unlabelled: int
+    """Sentences that were learnt from without their labels."""
     seed: int
     config: str
     """Of its configuration, the key in ``configs.json`` beside the file."""

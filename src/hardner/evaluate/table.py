@@ -27,12 +27,14 @@ class Row:
     preset: str
     natural: bool = False
     """Whether its samples were drawn regardless of entities."""
+    unlabelled: int = 0
+    """Sentences that it learnt from without their labels, beside each sample."""
 
     @classmethod
     def of(cls, result: Result) -> "Row":
-        """Of a result; what is a share is drawn so anyway."""
-        natural = result.natural and result.share is None
-        return cls(result.method, result.encoder, result.preset, natural)
+        """Of a result; what is a share is drawn so anyway, and a line may say false for 0."""
+        natural, unlabelled = result.natural and result.share is None, int(result.unlabelled)
+        return cls(result.method, result.encoder, result.preset, natural, unlabelled)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class Table:
             if len({getattr(other, name) for other in self.rows}) > 1
         ]
         more += ["natural"] if row.natural else []
-        return f"{row.method} ({', '.join(more)})" if more else row.method
+        name = f"{row.method} + {row.unlabelled:,} unlabelled" if row.unlabelled else row.method
+        return f"{name} ({', '.join(more)})" if more else name
 
     def tests(self) -> int:
         """How many comparisons there are."""
@@ -125,7 +128,7 @@ def _table(protocol: str, results: Sequence[Result], metric: Metric) -> Table:
     cells: dict[tuple[Size, Row, str], Cell] = {}
     for size in sizes:
         for row in rows:
-            called = published.names(protocol, row.method, row.encoder)
+            called = () if row.unlabelled else published.names(protocol, row.method, row.encoder)
             each = [values.get((size, row, corpus), {}) for corpus in corpora]
             for corpus, found in zip(corpora, each, strict=True):
                 figure = published.published(protocol, metric, size, corpus, called)
@@ -180,7 +183,8 @@ def _compared(table: Table, baseline: str) -> Table:
     """The table with each cell compared with the baseline's, corrected over all of them."""
     if not baseline:
         return table
-    named = [r for r in table.rows if baseline in (table.label(r), r.method)]
+    named = [r for r in table.rows if baseline == table.label(r)]
+    named = named or [r for r in table.rows if baseline == r.method]
     if len(named) != 1:
         known = ", ".join(map(table.label, table.rows))
         raise HardnerError(f"the baseline must be one of the rows {known}; got {baseline!r}")

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from hardner.errors import HardnerError
+from hardner.export.graph import OPSET, written
 from hardner.export.quantise import int8
 from hardner.model.bert import BertEncoder
 from hardner.model.encoders import PieceEncoder
-from hardner.model.layers import SCORING, Params, scoped
+from hardner.model.layers import Params, scoped
 from hardner.model.onnx import EMISSIONS, PIECES, PLACES, WORDS, OnnxEncoder
 from hardner.model.tagger import Tagger
 from hardner.predict.predictor import Predictor
 
-OPSET = 17
 AXES = {
     PIECES: {0: "windows", 1: "pieces"},
     PLACES: {0: "sentences", 1: "words"},
@@ -55,12 +55,20 @@ def reads_pieces(tagger: Tagger) -> PieceEncoder | BertEncoder:
 
 def graph_of(tagger: Tagger, params: Params) -> bytes:
     """The graph, in single precision, as a file's content."""
+    encoder = reads_pieces(tagger)
+    return (
+        written(encoder, params) if isinstance(encoder, PieceEncoder) else traced(encoder, params)
+    )
+
+
+def traced(encoder: BertEncoder, params: Params) -> bytes:
+    """The graph of a Hugging Face network, whose operations are recorded."""
     stream = io.BytesIO()
     pieces, places = torch.ones(2, 5, dtype=torch.long), torch.ones(3, 4, dtype=torch.long)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of the tracer, which cannot know what stays as it is
         torch.onnx.export(
-            _Traced(tagger, params).eval(),
+            _Traced(encoder, params).eval(),
             (pieces, places),
             stream,  # type: ignore[arg-type]
             dynamo=False,
@@ -73,49 +81,21 @@ def graph_of(tagger: Tagger, params: Params) -> bytes:
 
 
 class _Traced(nn.Module):
-    """A tagger's forward pass, its parameters inside."""
-
-    def __init__(self, tagger: Tagger, params: Params) -> None:
-        super().__init__()
-        encoder, own = reads_pieces(tagger), scoped(params, "encoder")
-        self.vectors: nn.Module = (
-            _OfBert(encoder, own) if isinstance(encoder, BertEncoder) else _OfPieces(encoder, own)
-        )
-        self.weight = nn.Buffer(params["decoder.weight"][0].float())  # [D, C, H]
-        self.bias = nn.Buffer(params["decoder.bias"][0].float())  # [D, C]
-
-    def forward(self, pieces: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-        """pieces [W, P], places [B, T] -> words [B, T, H], emissions [D, B, T, C]."""
-        words = self.vectors(pieces).flatten(0, 1)[places]  # [B, T, H]
-        scores = nn.functional.linear(words, self.weight.flatten(0, 1), self.bias.flatten())
-        return words, scores.unflatten(-1, self.bias.shape).permute(2, 0, 1, 3)
-
-
-class _OfPieces(nn.Module):
-    """pieces [W, P] -> [W, P, H], by the project's own transformer."""
-
-    def __init__(self, encoder: PieceEncoder, params: Params) -> None:
-        super().__init__()
-        self.transformer = encoder.transformer
-        self.names = {name: name.replace(".", "/") for name in params}
-        for name, inner in self.names.items():
-            self.register_buffer(inner, params[name].float())
-
-    def forward(self, pieces: Tensor) -> Tensor:
-        params = {name: getattr(self, inner) for name, inner in self.names.items()}
-        return self.transformer(params, pieces.unsqueeze(0), SCORING)[0]
-
-
-class _OfBert(nn.Module):
-    """pieces [W, P] -> [W, P, H], by a Hugging Face network."""
+    """A forward pass, its parameters inside."""
 
     def __init__(self, encoder: BertEncoder, params: Params) -> None:
         super().__init__()
         self.own = encoder.own
         self.model = deepcopy(encoder.model)
-        self.model.load_state_dict({name: value[0] for name, value in params.items()}, strict=False)
+        own = {name: value[0] for name, value in scoped(params, "encoder").items()}
+        self.model.load_state_dict(own, strict=False)
+        self.weight = nn.Buffer(params["decoder.weight"][0].float())  # [D, C, H]
+        self.bias = nn.Buffer(params["decoder.bias"][0].float())  # [D, C]
 
-    def forward(self, pieces: Tensor) -> Tensor:
+    def forward(self, pieces: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+        """pieces [W, P], places [B, T] -> words [B, T, H], emissions [D, B, T, C]."""
         ids, there = self.own(pieces)
-        found: Tensor = self.model(input_ids=ids, attention_mask=there).last_hidden_state
-        return found
+        found = self.model(input_ids=ids, attention_mask=there).last_hidden_state  # [W, P, H]
+        words = found.flatten(0, 1)[places]  # [B, T, H]
+        scores = nn.functional.linear(words, self.weight.flatten(0, 1), self.bias.flatten())
+        return words, scores.unflatten(-1, self.bias.shape).permute(2, 0, 1, 3)

@@ -51,7 +51,8 @@ class _Rewriting:
         del graph.node[:], graph.initializer[:]
         graph.node.extend(nodes)
         graph.initializer.extend(kept)
-        self.model.opset_import.append(self.onnx.helper.make_opsetid(CONTRIBUTED, 1))
+        if all(known.domain != CONTRIBUTED for known in self.model.opset_import):
+            self.model.opset_import.append(self.onnx.helper.make_opsetid(CONTRIBUTED, 1))
         content: bytes = self.model.SerializeToString()
         return content
 
@@ -83,12 +84,14 @@ class _Rewriting:
         self.new[scale] = scales[0]
         none = f"{weight}/zero"
         self.new[none] = np.zeros_like(scales[0], np.int8)
-        size, most, some = f"{out}/size", f"{out}/most", f"{out}/some"
-        row, inverse, shrunk = f"{out}/row", f"{out}/inverse", f"{out}/shrunk"
+        most, least, other = f"{out}/most", f"{out}/least", f"{out}/other"
+        some, row = f"{out}/some", f"{out}/row"
+        inverse, shrunk = f"{out}/inverse", f"{out}/shrunk"
         whole, product = f"{out}/int8", f"{out}/product"
-        yield self._node("Abs", [x], size)
-        yield self._node("ReduceMax", [size], most, axes=[-1])
-        yield self._node("Max", [most, LEAST], some)
+        yield self._node("ReduceMax", [x], most, axes=[-1])
+        yield self._node("ReduceMin", [x], least, axes=[-1])
+        yield self._node("Neg", [least], other)
+        yield self._node("Max", [most, other, LEAST], some)
         yield self._node("Mul", [some, SHARE], row)
         yield self._node("Reciprocal", [row], inverse)
         yield self._node("Mul", [x, inverse], shrunk)

@@ -16,6 +16,20 @@ from hardner.model.tagger import Tagger
 
 
 @dataclass(frozen=True)
+class Pupil:
+    """How it goes on where there are sentences without labels (`hardner.learn.lessons`)."""
+
+    steps: int = 300
+    """From the start, if the rule does not take more anyway."""
+    rate: float = 0.5
+    """Of the rule's rate, the share of the first step."""
+    batch: int = 16
+    """Of those sentences, how many each step learns from as well."""
+    trust: float = 1.0
+    """The weight of one of them beside that of a labelled one."""
+
+
+@dataclass(frozen=True)
 class Adaptation:
     """The steps from a model to one for a target."""
 
@@ -51,6 +65,8 @@ class Adaptation:
     """Sentences of `hardner.learn.background` that each step learns from as well."""
     caution: float = 0.0
     """Added in the end to the score of being outside a mention."""
+    pupil: Pupil = Pupil()
+    """Used where there are sentences without labels only."""
 
     def inner(self, sentences: int) -> Inner:
         """The rule for so many sentences."""
@@ -102,7 +118,14 @@ _BEST_TRANSFORMER = Adaptation(
 
 # On two cores, so that a user need not wait: fewer and larger steps of the upper layers.
 _QUICK_TRANSFORMER = replace(
-    _BEST_TRANSFORMER, steps=25, rate=2e-3, layers=4, scales={"decoder": 15.0}
+    _BEST_TRANSFORMER,
+    steps=25,
+    rate=2e-3,
+    batch=6,
+    background=3,
+    layers=4,
+    scales={"decoder": 15.0},
+    pupil=Pupil(steps=50),
 )
 
 PRESETS: dict[str, dict[str, Adaptation]] = {

@@ -68,14 +68,14 @@ class OnnxEncoder:
 
 
 def session(graph: bytes) -> Any:
-    """A graph ready to run, on as many cores as torch uses."""
+    """A graph ready to run, on one core: several threads may run it at once."""
     try:
         runtime: Any = import_module("onnxruntime")
     except ImportError:
         message = "an ONNX model needs onnxruntime: pip install hardner[onnx]"
         raise HardnerError(message) from None
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
+    options.intra_op_num_threads = 1
     options.log_severity_level = 3
     try:
         return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

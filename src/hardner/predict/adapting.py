@@ -7,7 +7,6 @@ model has already is refused (`hardner.predict.guard`).
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import NamedTuple
 
 from torch import Tensor
@@ -15,6 +14,7 @@ from torch import Tensor
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.learn.adaptation import Adaptation, adaptation, kind_of
+from hardner.learn.lessons import ranked
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.predict import guard
@@ -30,7 +30,11 @@ FOLDS = 3
 KNOWN = 0.5
 """F1 on the sentences from which on a label of the model is what the new one starts from."""
 LOOK = 200
-"""Unlabelled sentences that are looked at."""
+"""Unlabelled sentences that must not end up all tagged."""
+TEXT = {"cpu": 300, "cuda": 1200}
+"""Unlabelled sentences that are learnt from, at most."""
+PUPIL = 10
+"""The work of one that learns from them is counted as so many models."""
 DOUBT = 10
 """Mentions whose weight a temperature of 1 has beside those that were held out."""
 
@@ -47,6 +51,8 @@ class Report:
     known: tuple[str, float] | None
     """The model's own label that does best on the sentences as it is, and its F1."""
     seconds: float
+    unlabelled: int = 0
+    """Sentences without labels that were learnt from as well."""
     notes: tuple[str, ...] = ()
     """What the user should know, a line each."""
 
@@ -76,7 +82,8 @@ def adapt(
         predictor: Where to start.
         sentences: Labelled ones, best some without a mention among them.
         label: Whose mentions to learn; it may be left out where there is one only.
-        unlabelled: Further sentences of the same kind of text, which must not end up all tagged.
+        unlabelled: Further sentences of the same kind of text, to learn from as well. What is
+            expected is measured without them.
         keep: Whether the predictor's own labels stay; they are then found exactly as before.
         folds: Of the cross-validation.
         seed: The same gives the same outcome.
@@ -94,15 +101,20 @@ def adapt(
     before = _as_it_is(predictor, given)
     known = guard.best_label(before)
     course = _course(predictor, given, known, seed)
-    tick = _ticker(heard, models_of(len(given.sentences), folds))
+    text = _text(unlabelled or (), given, predictor.device, seed)
+    models = models_of(len(given.sentences), folds)
+    tick = _ticker(heard, models + (PUPIL if text else 0))
     seen = crossed(course, folds, tick) if len(given.sentences) > 1 else None
-    (params,) = course.fitted([range(len(given.sentences))], tick)
+    (params,) = replace(course, unlabelled=text).fitted(
+        [range(len(given.sentences))], tick, lambda done, of: tick(_parts(done, of))
+    )
     _check(course, params, seen)
     notes, expected = list(given.notes), None
-    if text := list(islice(unlabelled or (), LOOK)):
-        found = course.predictor(params).spans(text)
-        guard.check_text(text, [[span for span, _ in spans] for spans in found])
-        notes.append("the unlabelled text was looked at and not learnt from")
+    if text:
+        found = course.predictor(params).spans(text[:LOOK])
+        guard.check_text(text[:LOOK], [[span for span, _ in spans] for spans in found])
+    elif unlabelled is not None:
+        notes.append("the unlabelled text holds no sentence that can be learnt from")
     if seen:
         expected = forecast(seen.large, seen.small, len(given.sentences), seed=seed)
     if seen and expected and known:
@@ -124,6 +136,7 @@ def adapt(
         expected=expected,
         known=known,
         seconds=time.perf_counter() - began,
+        unlabelled=len(text),
         notes=tuple(notes),
     )
     return Outcome(adapted, report)
@@ -186,6 +199,21 @@ def _cut(name: str, value: Tensor, tags: list[int]) -> Tensor:
     """Some tags of a decoder's numbers [1, 1, C, ...]."""
     cut = value[:, :, tags]
     return cut[..., tags] if name == "decoder.transitions" else cut
+
+
+def _text(
+    unlabelled: Iterable[Sentence], given: Examples, device: str, seed: int
+) -> tuple[Sentence, ...]:
+    """Sentences to learn from without labels: none that are labelled, and no more than can be."""
+    labelled = {sentence.tokens for sentence in given.sentences}
+    every = [replace(s, spans=()) for s in unlabelled if s.tokens not in labelled]
+    chosen = ranked(every, seed)[: TEXT["cpu" if device == "cpu" else "cuda"]]
+    return tuple(every[row] for row in chosen)
+
+
+def _parts(done: int, steps: int) -> int:
+    """How many parts of a pupil its latest step completed."""
+    return PUPIL * done // steps - PUPIL * (done - 1) // steps
 
 
 def _ticker(heard: Heard | None, total: int) -> Callable[[int], None]:

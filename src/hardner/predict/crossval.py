@@ -42,6 +42,8 @@ class Course:
     rule: Adaptation
     device: str = "cpu"
     seed: int = 0
+    unlabelled: tuple[Sentence, ...] = ()
+    """Without labels, to learn from as well."""
 
     @cached_property
     def tagger(self) -> Tagger:
@@ -51,7 +53,7 @@ class Course:
     @cached_property
     def store(self) -> Store:
         """The sentences, and what the rule learns beside them."""
-        every = (*self.sentences, *background_for(self.rule))
+        every = (*self.sentences, *self.unlabelled, *background_for(self.rule))
         return self.tagger.store(every, device=self.device)
 
     def start(self, *tasks: int) -> Params:
@@ -61,22 +63,30 @@ class Course:
         known = {n: p.expand_as(params[n]) for n, p in self.decoder.items() if n in params}
         return params | known
 
-    def fitted(self, tasks: Sequence[Sequence[int]], tick: Callable[[int], None]) -> list[Params]:
-        """The parameters fitted to each choice of sentences.
+    def fitted(
+        self,
+        tasks: Sequence[Sequence[int]],
+        tick: Callable[[int], None],
+        heard: Heard | None = None,
+    ) -> list[Params]:
+        """The parameters fitted to each choice of sentences, and to those without labels.
 
         On a GPU all are fitted at once, shorter choices being filled up with nothing; on a CPU,
         which is busy with one, one by one.
         """
         size = 1 if self.store.device.type == "cpu" else len(tasks)
         found: list[Params] = []
+        text = len(self.sentences) + np.arange(len(self.unlabelled))
         for first in range(0, len(tasks), size):
             some = tasks[first : first + size]
+            more = np.tile(text, (len(some), 1)) if len(text) else None  # [M, N]
             numbers = range(first, first + len(some))
             rows = np.full((len(some), max(map(len, some))), -1, np.int64)
             for row, task in zip(rows, some, strict=True):
                 row[: len(task)] = task
             seeds = [seed_of("adapt", self.seed, number) for number in numbers]
-            params = fit(self.tagger, self.start(*numbers), self.store, rows, self.rule, seeds)
+            start, rule = self.start(*numbers), self.rule
+            params = fit(self.tagger, start, self.store, rows, rule, seeds, more, heard)
             found += [own(params, i) for i in range(len(some))]
             tick(len(some))
         return found

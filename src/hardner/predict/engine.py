@@ -1,9 +1,10 @@
 """One pass of the encoder, every head's best tags, and the probability of each span found."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import NamedTuple
 
@@ -17,8 +18,9 @@ from hardner.model.branched import Branched
 from hardner.model.crf_decode import viterbi
 from hardner.model.crf_marginals import Runs, run_marginals
 from hardner.model.decoders import Chain, Emissions
-from hardner.model.encoders import Encoded
+from hardner.model.encoders import Encoded, PieceEncoder
 from hardner.model.layers import SCORING, Params, part_of
+from hardner.model.onnx import OnnxEncoder
 from hardner.model.tagger import Tagger
 from hardner.predict.doubt import entropies
 from hardner.predict.marks import Mark, Run, runs_of
@@ -60,6 +62,8 @@ class Engine:
     temperatures: tuple[float, ...]
     device: str = "cpu"
     _alone: AbstractContextManager[object] = field(init=False, repr=False)
+    _network: Params = field(init=False, repr=False)
+    """What the encoder computes with."""
     _decoders: Params = field(init=False, repr=False)
     """In float64, in which what is added up in another order is still the same to all digits."""
 
@@ -68,6 +72,10 @@ class Engine:
         network = encoder.base if isinstance(encoder, Branched) else encoder
         alone = _ALONE if isinstance(network, BertEncoder) else nullcontext()
         object.__setattr__(self, "_alone", alone)
+        if self.device == "cpu" and isinstance(encoder, PieceEncoder) and _multiplies_halves():
+            object.__setattr__(self, "_network", encoder.transformer.halved(self.params))
+        else:
+            object.__setattr__(self, "_network", self.params)
         own = {n: p.double() for n, p in self.params.items() if part_of(n) == "decoder"}
         object.__setattr__(self, "_decoders", own)
 
@@ -111,13 +119,23 @@ class Engine:
             [Sentence(tuple(texts[row])) for row in filled], None, self.device
         )
         asked = torch.tensor(heads, device=self.device)
-        for rows, widths in _like(store, len(filled), size):
+
+        @torch.inference_mode()
+        def group(some: tuple[Ints, dict[str, int]]) -> Group:
+            rows, widths = some
             batch = store.batch(torch.from_numpy(rows[None]).to(self.device), widths)
             with self._alone:
-                words, whole = self.tagger.encoder(self.params, batch, SCORING)
+                words, whole = self.tagger.encoder(self._network, batch, SCORING)
             exact = Encoded(words.double(), whole)
             said = self.tagger.emissions(self._decoders, exact, batch, asked)
-            yield Group(np.array(filled)[rows], self._tempered(said, heads))
+            return Group(np.array(filled)[rows], self._tempered(said, heads))
+
+        every = _like(store, len(filled), size)
+        if not isinstance(self.tagger.encoder, OnnxEncoder):
+            yield from map(group, every)
+            return
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            yield from pool.map(group, every)
 
     def _tempered(self, said: Emissions, heads: Sequence[int]) -> Emissions:
         warmth = torch.tensor([self.temperatures[head] for head in heads], dtype=torch.float64)
@@ -125,6 +143,14 @@ class Engine:
         transitions, start, end = said.chain
         cooled = Chain(transitions / warmth, start / warmth[:, 0], end / warmth[:, 0])
         return Emissions(said.scores / warmth.unsqueeze(-1), said.lengths, cooled)
+
+
+@cache
+def _multiplies_halves() -> bool:
+    """Whether this CPU has instructions for products of bfloat16; else they would be slow."""
+    ask = getattr(torch.cpu, "get_capabilities", None)  # an older torch cannot say
+    known: dict[str, object] = ask() if ask else {}
+    return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
 
 
 def _like(store: Store, count: int, size: int) -> Iterator[tuple[Ints, dict[str, int]]]:
