@@ -121,6 +121,7 @@ _QUICK_TRANSFORMER = replace(
     _BEST_TRANSFORMER,
     steps=25,
     rate=2e-3,
+    passes=7,
     batch=6,
     background=3,
     layers=4,

@@ -25,6 +25,8 @@ from hardner.types import Sentence
 
 Heard = Callable[[int, int], None]
 """Told how many steps are done, of how many."""
+POOL = 50
+"""Background sentences that there are for each one of a step."""
 
 
 def newcomer(
@@ -47,8 +49,8 @@ def newcomer(
 
 
 def background_for(adaptation: Adaptation) -> tuple[Sentence, ...]:
-    """What must lie behind the sentences in a store that is fitted to."""
-    return background() if adaptation.background else ()
+    """What must lie behind the sentences in a store that is fitted to: what a step draws from."""
+    return background()[: POOL * adaptation.background]
 
 
 def fit(
@@ -192,7 +194,7 @@ def _order(
 
 def _beside(store: Store, order: Ints, adaptation: Adaptation, seeds: Sequence[int]) -> Ints:
     """Background sentences for each step and sample: [steps, M, background]."""
-    size = len(background())
+    size = len(background_for(adaptation))
     last = len(store.tags.widths) - 1
     shape = (len(order), adaptation.background)
     drawn = [np.random.default_rng(seed).integers(last - size, last, shape) for seed in seeds]
