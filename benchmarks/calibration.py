@@ -1,31 +1,73 @@
-"""Do scores mean what they say? The expected calibration error before and after a temperature.
+"""Do scores mean what they say? The bundled model's calibration error, calibrated and not.
 
-    python benchmarks/calibration.py MODEL DOMAIN DEVEL TEST [--plot reliability.svg]
+    python benchmarks/calibration.py CORPORA
 
-The temperature of the model's head for DOMAIN is fitted on the labelled sentences of DEVEL; spans
-found in TEST are then counted by score (`hardner.predict.calibrate`). Files are CoNLL.
+The temperatures were fitted on devel sentences when the model was packed; here spans that are found
+in test sentences are counted by score. Appends to benchmarks/results.jsonl, and makes of that the
+figures of docs/calibration.md and its plot.
 """
 
-import argparse
+import json
 import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from record import record
+from record import RESULTS, record
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-
-from hardner.formats.conll import read_sentences
-from hardner.predict.calibrate import (
-    Bin,
-    calibrated,
-    calibration_error,
-    judged,
-    reliability,
-)
+from hardner import corpora
+from hardner.learn.material import relabelled
+from hardner.predict.calibrate import Bin, calibration_error, judged, reliability
 from hardner.predict.predictor import Predictor
 
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE, PLOT = DOCS / "calibration.md", DOCS / "images" / "reliability.svg"
+START, END = "<!-- figures: made by benchmarks/calibration.py -->\n", "<!-- end of figures -->"
+HEADS = {
+    "Disease": "NCBI-disease",
+    "Chemical": "BC5CDR-chem",
+    "Gene": "BC2GM",
+    "Species": "S800",
+}
+MOST = 1500
+"""Test sentences of a corpus."""
 
-def plot(cases: dict[str, tuple[Bin, ...]], path: str) -> None:
+
+def main() -> None:
+    model = Predictor.load()
+    forms = {"T = 1": replace(model, temperatures=()), "calibrated": model}
+    outcomes: dict[str, list[tuple[float, bool]]] = {name: [] for name in forms}
+    for label, name in HEADS.items():
+        test = corpora.load(name, Path(sys.argv[1])).test
+        step = max(1, len(test) // MOST)
+        sentences = [relabelled(sentence, label) for sentence in test[::step]]
+        found = {form: judged(predictor, sentences) for form, predictor in forms.items()}
+        for form, own in found.items():
+            outcomes[form] += own
+        was, now = (calibration_error(reliability(own)) for own in found.values())
+        warmth = model.temperatures[model.tagger.domains.index(label)]
+        case = f"{label} in {name}, temperature {warmth:.2f}, {len(sentences):,} sentences"
+        record("calibration", case, "cpu", now, was, "T = 1", "expected calibration error")
+    plot({form: reliability(own) for form, own in outcomes.items()})
+    before, _, rest = PAGE.read_text("utf-8").partition(START)
+    lines = map(json.loads, RESULTS.read_text("utf-8").splitlines())
+    PAGE.write_text(f"{before}{START}{table(lines)}{END}{rest.partition(END)[2]}", "utf-8")
+
+
+def table(lines: Iterable[Mapping[str, object]]) -> str:
+    """The last measurement of each case."""
+    last = {line["case"]: line for line in lines if line["benchmark"] == "calibration"}
+    return "\n".join(_rows(last)) + "\n"
+
+
+def _rows(last: Mapping[object, Mapping[str, object]]) -> Iterator[str]:
+    yield "| head, test corpus | error at T = 1 | error, calibrated | commit |"
+    yield "|---|---|---|---|"
+    for case, line in last.items():
+        yield f"| {case} | {line['peer']:.3f} | {line['ours']:.3f} | {str(line['commit'])[:12]} |"
+
+
+def plot(cases: Mapping[str, tuple[Bin, ...]]) -> None:
     """Accuracy over confidence, a line a case; the diagonal is a model that knows itself."""
     from matplotlib.figure import Figure
 
@@ -38,31 +80,7 @@ def plot(cases: dict[str, tuple[Bin, ...]], path: str) -> None:
     axes.set(xlabel="score", ylabel="share of spans that are right", xlim=(0, 1), ylim=(0, 1))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("model", "domain", "devel", "test"):
-        parser.add_argument(name)
-    parser.add_argument("--plot")
-    args = parser.parse_args()
-    before = Predictor.load(args.model)
-    after = calibrated(before, {args.domain: list(read_sentences(args.devel))})
-    sentences = list(read_sentences(args.test))
-    cases = {
-        name: reliability(judged(predictor, sentences))
-        for name, predictor in {"as trained": before, "calibrated": after}.items()
-    }
-    for name, bins in cases.items():
-        rows = " ".join(f"{b.confidence:.2f}/{b.accuracy:.2f} ({b.count})" for b in bins)
-        print(f"  {name}: {rows}", file=sys.stderr)
-    was, now = (calibration_error(bins) for bins in cases.values())
-    warmth = after.temperatures[after.tagger.domains.index(args.domain)]
-    case = f"{args.domain}, temperature {warmth:.2f}, {len(sentences):,} sentences"
-    record("calibration", case, "CPU", now, was, "as trained", "expected calibration error")
-    if args.plot:
-        plot(cases, args.plot)
+    figure.savefig(PLOT, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def measured(own: Iterable[Line]) -> Iterator[str]:
             against = f"{line['peer']:,.4g} ({line['peer_name']})"
             ratio = f"{line['ratio']:.2f}"
         value = f"{line['ours']:,.4g} {line['unit']}"
-        yield f"| {case} | {device} | {value} | {against} | {ratio} | {line['commit']} |"
+        yield f"| {case} | {device} | {value} | {against} | {ratio} | {str(line['commit'])[:12]} |"
     yield ""
 
 

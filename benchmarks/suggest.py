@@ -35,11 +35,11 @@ from hardner.evaluate.contender import kind_of
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.score import Breakdown
 from hardner.learn.adaptation import Adaptation, adaptation
-from hardner.learn.fit import fit
+from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.graph import arithmetic
 from hardner.learn.material import BENCHMARK
 from hardner.model.describe import load_model
-from hardner.model.layers import Params, part_of
+from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.predict.doubt import Doubt, Head, doubts
 from hardner.predict.suggest import Shortlist, spread, words_of
@@ -83,9 +83,9 @@ class Bench:
         self.corpus, self.setting = corpus, setting
         self.sources = tagger
         labels = sorted({span.label for s in corpus.train for span in s.spans})
-        scheme = tagger.tag_sets[0].scheme
-        self.tagger = tagger.with_domains([TagSet(corpus.domain, tuple(labels), scheme)])
+        self.tag_set = TagSet(corpus.domain, tuple(labels), tagger.tag_sets[0].scheme)
         self.params = {n: p.to(DEVICE) for n, p in params.items()}
+        self.tagger, _ = newcomer(tagger, self.params, self.tag_set, setting.rule, [0])
         own = {corpus.name, corpus.domain, *labels}
         self.heads = [
             Head(d) for d, t in enumerate(tagger.tag_sets) if own.isdisjoint((t.domain, *t.labels))
@@ -155,17 +155,14 @@ class Bench:
     def fitted(self, rows: Sequence[Sequence[int]], number: int) -> Params:
         """The model fitted to each list of training sentences."""
         place = [(self.corpus.name, number, task % self.setting.seeds) for task in range(len(rows))]
-        fresh = [
-            self.tagger.init_decoder(torch.Generator().manual_seed(seed_of("decoder", *at)))
-            for at in place
-        ]
-        decoder = {n: torch.cat([p[n] for p in fresh]).to(DEVICE) for n in fresh[0]}
-        shared = {n: p for n, p in self.params.items() if part_of(n) in ("encoder", "frozen")}
+        rule, seeds = self.setting.rule, [seed_of("decoder", *at) for at in place]
+        tagger, start = newcomer(self.sources, self.params, self.tag_set, rule, seeds)
         used, index = np.unique(np.array(rows, np.int64), return_inverse=True)
-        store = self.tagger.store([self.corpus.train[row] for row in used], device=DEVICE)
+        labelled = [self.corpus.train[row] for row in used]
+        store = tagger.store([*labelled, *background_for(rule)], device=DEVICE)
         orders = [seed_of("order", *at) for at in place]
         index = index.reshape(len(rows), -1)
-        return fit(self.tagger, shared | decoder, store, index, self.setting.rule, orders)
+        return fit(tagger, start, store, index, rule, orders)
 
     def curve(self, scores: list[list[float]], rows: Sequence[Sequence[int]]) -> Curve:
         """The mean over seeds."""

@@ -1,9 +1,10 @@
 #!/bin/sh
 # The runs behind the tables and figures, each by its part; what is in results/ is not run again:
-#   sh experiments/runs.sh full|heterogeneous|ratios|ablations|mtbioner|granularity|relations [OPTION...]
-# Options go to every `hardner evaluate` (or, for relations, `hardner curves`), e.g. --root FOLDER.
+#   sh experiments/runs.sh few-shot|full|heterogeneous|ratios|ablations|mtbioner|granularity|relations [OPTION...]
+# Options go to every `hardner evaluate` (or, for relations, `hardner curves`), e.g. --root FOLDER; those in $TRAIN
+# go to every `hardner train` of few-shot, and $TARGETS and $METHODS say which of them are run.
 set -e
-part=${1:?name a part: full, heterogeneous, ratios, ablations, mtbioner, granularity or relations}
+part=${1:?name a part: few-shot, full, heterogeneous, ratios, ablations, mtbioner, granularity or relations}
 shift
 
 # row EXPERIMENT PROTOCOL NAME [OPTION...]: a row of a table.
@@ -14,6 +15,21 @@ row() {
 }
 
 case $part in
+few-shot) # HGDA, Tables 3 to 5; MetaBioNER, Table 3
+    methods="metaner metaner-without-critic maml hgda hgda-nes hgda-both finetuning multitask"
+    methods="$methods hgda-transformer hgda-nes-transformer multitask-transformer types"
+    for target in ${TARGETS:-disease drug gene species}; do
+        for method in ${METHODS:-$methods}; do
+            # shellcheck disable=SC2086 # options are words
+            hardner train "experiments/$method-$target.toml" --out "runs/$method-$target" $TRAIN
+            if [ "$method" = types ]; then
+                hardner evaluate "runs/$method-$target" --name hardner "$@"
+            else
+                hardner evaluate "runs/$method-$target" "$@"
+            fi
+        done
+    done
+    ;;
 full) # MetaBioNER, Table 5
     row multitask-disease full MultiTask "$@"
     row metaner-disease full MetaNER "$@"

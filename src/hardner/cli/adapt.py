@@ -228,11 +228,16 @@ def _rounded(value: "Range") -> dict[str, float]:
     return {name: round(number, 4) for name, number in asdict(value).items()}
 
 
+def _many(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
+
+
 def _lines(report: "Learnt", score: "Score | None", out: Path, following: str) -> Iterator[str]:
     from hardner.predict.forecast import LEVEL
 
     beside = f", beside {report.unlabelled:,} without labels" if report.unlabelled else ""
-    yield f"{report.label}: {report.sentences} sentences, {report.mentions} mentions{beside}"
+    given = f"{_many(report.sentences, 'sentence')}, {_many(report.mentions, 'mention')}"
+    yield f"{report.label}: {given}{beside}"
     if report.expected is None:
         yield "expected F1: unknown, as a single sentence cannot be both learnt from and held out"
     else:

@@ -73,8 +73,9 @@ def write(
 def _fitted(
     documents: Iterable[Document], path: PathLike, holds: frozenset[str], report: Report
 ) -> Iterator[Document]:
+    where = "<standard output>" if is_standard(path) else path
     for document in documents:
-        place = Place(path, document=document.id)
+        place = Place(where, document=document.id)
         check(document, place)
         yield fit(document, holds, report, place)
 
