@@ -35,7 +35,6 @@ def pick(page: Any, sentence: int, first: str, last: str | None = None) -> None:
     """Drag from a word to another, or click one."""
     start = row(page, sentence).get_by_text(first, exact=True).first
     end = row(page, sentence).get_by_text(last or first, exact=True).first
-    start.scroll_into_view_if_needed()
     start.hover()
     page.mouse.down()
     end.hover()

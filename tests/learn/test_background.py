@@ -36,7 +36,8 @@ def test_fitting_learns_from_it():
     name = "decoder.weight"
     assert torch.equal(beside[name], again[name])
     assert not torch.allclose(beside[name], plain[name])
-    rows = np.arange(len(tiny.sentences("Gene")), len(tiny.sentences("Gene")) + 400)[None]
+    first = len(tiny.sentences("Gene"))
+    rows = np.arange(first, first + len(background_for(rule)))[None]
     quiet = store.batch(torch.from_numpy(rows), store.widths(rows.ravel()))
 
     def loss(fitted):

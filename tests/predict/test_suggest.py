@@ -67,7 +67,8 @@ def test_hardness_is_what_the_predictor_says(predictor: Predictor) -> None:
         right = predictor.hardness(POOL, labels=tag_set.labels)
         found = dict(doubts(predictor.tagger, predictor.params, POOL, [Head(head)]))
         assert [found[row][0].hardness for row in range(len(POOL))] == pytest.approx(
-            right, rel=1e-3
+            right,
+            rel=5e-3,  # the predictor may multiply in bfloat16
         )
 
 
