@@ -3,26 +3,23 @@
     python benchmarks/calibration.py CORPORA
 
 The temperatures were fitted on devel sentences when the model was packed; here spans that are found
-in test sentences are counted by score. Appends to benchmarks/results.jsonl, and makes of that the
-figures of docs/calibration.md and its plot.
+in test sentences are counted by score. Appends to benchmarks/results.jsonl, of which
+`python benchmarks/pages` makes the figures of docs/calibration.md, and draws its plot.
 """
 
-import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from record import RESULTS, record
+from record import record
 
 from hardner import corpora
 from hardner.learn.material import relabelled
 from hardner.predict.calibrate import Bin, calibration_error, judged, reliability
 from hardner.predict.predictor import Predictor
 
-DOCS = Path(__file__).parents[1] / "docs"
-PAGE, PLOT = DOCS / "calibration.md", DOCS / "images" / "reliability.svg"
-START, END = "<!-- figures: made by benchmarks/calibration.py -->\n", "<!-- end of figures -->"
+PLOT = Path(__file__).parents[1] / "docs" / "images" / "reliability.svg"
 HEADS = {
     "Disease": "NCBI-disease",
     "Chemical": "BC5CDR-chem",
@@ -49,22 +46,6 @@ def main() -> None:
         case = f"{label} in {name}, temperature {warmth:.2f}, {len(sentences):,} sentences"
         record("calibration", case, "cpu", now, was, "T = 1", "expected calibration error")
     plot({form: reliability(own) for form, own in outcomes.items()})
-    before, _, rest = PAGE.read_text("utf-8").partition(START)
-    lines = map(json.loads, RESULTS.read_text("utf-8").splitlines())
-    PAGE.write_text(f"{before}{START}{table(lines)}{END}{rest.partition(END)[2]}", "utf-8")
-
-
-def table(lines: Iterable[Mapping[str, object]]) -> str:
-    """The last measurement of each case."""
-    last = {line["case"]: line for line in lines if line["benchmark"] == "calibration"}
-    return "\n".join(_rows(last)) + "\n"
-
-
-def _rows(last: Mapping[object, Mapping[str, object]]) -> Iterator[str]:
-    yield "| head, test corpus | error at T = 1 | error, calibrated | commit |"
-    yield "|---|---|---|---|"
-    for case, line in last.items():
-        yield f"| {case} | {line['peer']:.3f} | {line['ours']:.3f} | {str(line['commit'])[:12]} |"
 
 
 def plot(cases: Mapping[str, tuple[Bin, ...]]) -> None:

@@ -6,7 +6,7 @@ A model is trained on the types of thirteen corpora (diseases, drugs, genes, spe
 to a few sentences of each of six types of other domains (cells, their parts, what they do) and
 scored on devel sentences. One thing at a time is changed of the recipe in use. None of the eight
 benchmark corpora is fitted to or scored here. Each recipe and number of sentences is a line of
-results/ablation.jsonl; `python benchmarks/ablation_page.py` makes results/ablation.md of them.
+results/ablation.jsonl; `python benchmarks/pages` makes results/ablation.md of them.
 """
 
 import argparse

@@ -9,7 +9,7 @@ local engine, Ray with one worker and Ray with two, starting included. It fails 
 are less than 1.7 times as fast as one, or where Ray takes 15 % longer than the local engine, or
 where the entities differ. ``rates`` measures what a worker does one by one, on abstracts of ten
 sentences. ``few-shot`` takes the seconds a sample from what `hardner evaluate` wrote. All append
-to benchmarks/results.jsonl; `python benchmarks/scale_page.py` makes docs/scale.md of that.
+to benchmarks/results.jsonl; `python benchmarks/pages` makes docs/scale.md of that.
 """
 
 import argparse

@@ -1,7 +1,4 @@
-"""docs/results.md and the README's few-shot table, from the lines under results/.
-
-python experiments/results_page.py
-"""
+"""Few-shot tables for README.md and docs/results.md, from what `hardner evaluate` wrote."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,31 +11,21 @@ from hardner.evaluate.results import Result, gather
 from hardner.evaluate.table import build
 from hardner.learn.material import BENCHMARK
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results"
-START, END = "<!-- figures: made by experiments/results_page.py -->\n", "<!-- end of figures -->"
+RESULTS = Path(__file__).parents[2] / "results" / "few_shot.jsonl"
 BEST = "hardner"
 SHOTS = (5, 10, 20, 50, 100)
 DEMONSTRATED = "MRC with demonstrations"
 
 
-def main() -> None:
-    few_shot = gather([RESULTS / "few_shot.jsonl"])
-    fill(ROOT / "README.md", summary(few_shot))
-    fill(ROOT / "docs" / "results.md", page(few_shot))
+def summary() -> str:
+    return "\n".join(_summary(gather([RESULTS]))) + "\n"
 
 
-def fill(path: Path, lines: Iterator[str]) -> None:
-    """Replace what stands between the marks."""
-    path.write_text(filled(path.read_text("utf-8"), lines), "utf-8")
+def page() -> str:
+    return "\n".join(_page(gather([RESULTS]))) + "\n"
 
 
-def filled(text: str, lines: Iterator[str]) -> str:
-    before, _, rest = text.partition(START)
-    return before + START + "\n".join(lines) + "\n" + END + rest.partition(END)[2]
-
-
-def summary(results: Sequence[Result]) -> Iterator[str]:
+def _summary(results: Sequence[Result]) -> Iterator[str]:
     """The mean over the corpora by the number of sentences, beside the best published one."""
     yield "| labelled sentences | " + " | ".join(map(str, SHOTS)) + " |"
     yield "|---" * (1 + len(SHOTS)) + "|"
@@ -62,7 +49,7 @@ def mean_of(results: Sequence[Result], corpora: Sequence[str]) -> str:
     return f"{fmean(map(fmean, each)):.3f}" if all(each) else "-"
 
 
-def page(results: Sequence[Result]) -> Iterator[str]:
+def _page(results: Sequence[Result]) -> Iterator[str]:
     yield "## Few-shot: a domain that training has not seen\n"
     yield markdown(build(results))
     yield "At 50 sentences, beside the highest published figures found (Su et al. 2024; other"
@@ -78,7 +65,3 @@ def page(results: Sequence[Result]) -> Iterator[str]:
     yield "|---" * (1 + len(there)) + "|"
     yield "| hardner | " + " | ".join(mean_of(own, [corpus]) for corpus in there) + " |"
     yield f"| {DEMONSTRATED} | " + " | ".join(f"{f.value:.3f}" for f in there.values()) + " |"
-
-
-if __name__ == "__main__":
-    main()

@@ -1,18 +1,10 @@
-"""The figures of docs/scale.md, from benchmarks/results.jsonl: run it after benchmarks/scale.py.
+"""Figures of docs/scale.md, from what benchmarks/scale.py wrote."""
 
-    python benchmarks/scale_page.py
-
-What has not been measured is said to be so; nothing is filled in.
-"""
-
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
-from pathlib import Path
 
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
-RESULTS = Path(__file__).with_name("results.jsonl")
-START, END = "<!-- figures: made by benchmarks/scale_page.py -->\n", "<!-- end of figures -->"
+import lines
+
 WORKERS = (1, 8, 64)
 ARTICLES, SENTENCES = 37_000_000, 10
 PRICES = {"cpu, 1 core": 0.05, "GPU": 3.0}
@@ -28,19 +20,10 @@ Figures = Mapping[tuple[str, str], float]
 """By case and device; a name of a case stands for its end."""
 
 
-def main() -> None:
-    lines = [json.loads(line) for line in RESULTS.read_text("utf-8").splitlines()]
-    before, _, rest = PAGE.read_text("utf-8").partition(START)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{START}{rendered(lines)}{END}{after}", "utf-8")
-
-
-def rendered(lines: Iterable[Line]) -> str:
-    """All tables; of what was measured twice, the last counts."""
-    own = [line for line in lines if line["benchmark"] == "scale"]
+def page() -> str:
+    own = list(lines.latest("scale").values())
     figures = {(str(line["case"]), str(line["device"])): float(str(line["ours"])) for line in own}
-    parts = (*measured(own), *pubmed(figures), *table(figures))
-    return "\n".join(parts) + "\n"
+    return "\n".join((*measured(own), *pubmed(figures), *table(figures))) + "\n"
 
 
 def measured(own: Iterable[Line]) -> Iterator[str]:
@@ -126,7 +109,3 @@ def _time(hours: float) -> str:
     if hours >= 48:
         return f"{hours / 24:,.1f} days"
     return f"{hours:.1f} h" if hours >= 1 else f"{hours * 60:.1f} min"
-
-
-if __name__ == "__main__":
-    main()

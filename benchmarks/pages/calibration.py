@@ -1,0 +1,17 @@
+"""Figures of docs/calibration.md, from what benchmarks/calibration.py wrote."""
+
+from collections.abc import Iterator
+
+import lines
+
+
+def page() -> str:
+    return "\n".join(_rows()) + "\n"
+
+
+def _rows() -> Iterator[str]:
+    yield "| head, test corpus | error at T = 1 | error, calibrated | commit |"
+    yield "|---|---|---|---|"
+    for line in lines.latest("calibration").values():
+        errors = f"{line['peer']:.3f} | {line['ours']:.3f}"
+        yield f"| {line['case']} | {errors} | {line['commit'][:12]} |"
