@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from hardner.learn.adapt import adapt, losses_on
 from hardner.learn.adaptation import Adaptation
 from hardner.learn.background import background
 from hardner.learn.graph import Replay, arithmetic
-from hardner.learn.inner import Inner, spread, stride
+from hardner.learn.inner import spread, stride
 from hardner.learn.lessons import Lessons, teach
 from hardner.learn.lift import lift, lifted, lowered, mean_decoder
 from hardner.model.layers import Mode, Params, part_of
@@ -88,12 +88,12 @@ def fit(
         tagger = lift(tagger, params, adaptation.layers)
         store = lifted(tagger, params, store)
         params = {n: p for n, p in params.items() if n not in lowered(tagger)}
-    mean = partial(_mean, tagger, params, store, rows, adaptation, seeds)
-    found = mean()
+    samples = _Samples(tagger, params, store, rows, adaptation, seeds)
+    found = samples.averaged()
     if unlabelled is not None:
         with arithmetic(adaptation.precision, store.device):
             lessons = teach(tagger, found, store, unlabelled)
-        found = mean(lessons, heard)
+        found = samples.averaged(lessons, heard)
     if adaptation.caution:
         bias = found["decoder.bias"].clone()
         bias[..., 0] += adaptation.caution
@@ -101,104 +101,86 @@ def fit(
     return given | found
 
 
-def _mean(
-    tagger: Tagger,
-    params: Params,
-    store: Store,
-    rows: Ints,
-    adaptation: Adaptation,
-    seeds: Sequence[int],
-    lessons: Lessons | None = None,
-    heard: Heard | None = None,
-) -> Params:
-    """Of the parameters fitted to each sample in different orders."""
-    ways = adaptation.soup
-    many = np.repeat(rows, ways, axis=0)  # [M * ways, K]
-    orders = [seed_of(way, seed) if way else seed for seed in seeds for way in range(ways)]
-    each = {n: p.repeat_interleave(ways, 0) if p.shape[0] > 1 else p for n, p in params.items()}
-    taught = lessons and lessons.repeat(ways)
-    return {
-        name: value.unflatten(0, (-1, ways)).mean(1) if value.shape[0] == len(many) else value
-        for name, value in _fit(
-            tagger, each, store, many, adaptation, orders, taught, heard
-        ).items()
-    }
+class _Samples(NamedTuple):
+    """What `fit` is given."""
 
+    tagger: Tagger
+    params: Params
+    store: Store
+    rows: Ints
+    rule: Adaptation
+    seeds: Sequence[int]
 
-def _fit(
-    tagger: Tagger,
-    params: Params,
-    store: Store,
-    rows: Ints,
-    adaptation: Adaptation,
-    seeds: Sequence[int],
-    lessons: Lessons | None,
-    heard: Heard | None,
-) -> Params:
-    inner = adaptation.inner(rows.shape[1])
-    if lessons:
-        pupil = adaptation.pupil
-        inner = replace(inner, steps=max(inner.steps, pupil.steps), rate=inner.rate * pupil.rate)
-    order = _order(store, rows, adaptation, inner, seeds, lessons)
-    start = spread(params, inner.parts, len(rows))
-    moving = [name for name in start if part_of(name) in inner.parts]
-    current = start | {name: start[name].detach().clone() for name in moving}
-    state = inner.optimizer.init({name: current[name] for name in moving})
-    replay = Replay([current[name] for name in moving] + list(state.values()))
-    here = store.device.type == "cpu"
-    fused = here and inner.optimizer.rule == "adamw"
-    mode = Mode(adaptation.dropout)
-    for step, drawn in enumerate(order):
-        # On a GPU each width is captured anew, so that there is one for all steps.
-        widths = store.widths((drawn if here else order).ravel())
-        torch.manual_seed(seed_of("dropout", step, *seeds))
+    def averaged(self, lessons: Lessons | None = None, heard: Heard | None = None) -> Params:
+        """The mean of the parameters fitted to each sample in different orders."""
+        ways = self.rule.soup
+        many = self._replace(
+            params={
+                n: p.repeat_interleave(ways, 0) if p.shape[0] > 1 else p
+                for n, p in self.params.items()
+            },
+            rows=np.repeat(self.rows, ways, axis=0),  # [M * ways, K]
+            seeds=[seed_of(w, seed) if w else seed for seed in self.seeds for w in range(ways)],
+        )
+        found = many.fitted(lessons and lessons.repeat(ways), heard)
+        return {
+            n: p.unflatten(0, (-1, ways)).mean(1) if p.shape[0] == len(many.rows) else p
+            for n, p in found.items()
+        }
 
-        def compute(
-            rate: Tensor, drawn: Tensor, widths: dict[str, int] = widths
-        ) -> tuple[list[Tensor], list[Tensor]]:
-            batch = store.batch(drawn, widths)
-            if lessons:
-                last = drawn[:, -min(adaptation.pupil.batch, lessons.rows.shape[1]) :]
-                losses = lessons.losses(tagger, batch, last, adaptation.pupil.trust, mode)
-            else:
-                losses = losses_on(tagger, batch, mode)
-            with arithmetic(adaptation.precision, store.device):
-                done = stride(losses, current, start, inner, state, rate, inplace=fused)
-            return [done.moved[name] for name in moving] + [done.state[k] for k in state], []
+    def fitted(self, lessons: Lessons | None, heard: Heard | None) -> Params:
+        """The parameters fitted to each sample, and to lessons if there are any."""
+        tagger, params, store, rows, rule, seeds = self
+        inner = rule.inner(rows.shape[1])
+        if lessons:
+            steps = max(inner.steps, rule.pupil.steps)
+            inner = replace(inner, steps=steps, rate=inner.rate * rule.pupil.rate)
+        order = self.order(inner.steps, lessons)
+        start = spread(params, inner.parts, len(rows))
+        moving = [name for name in start if part_of(name) in inner.parts]
+        current = start | {name: start[name].detach().clone() for name in moving}
+        state = inner.optimizer.init({name: current[name] for name in moving})
+        replay = Replay([current[name] for name in moving] + list(state.values()))
+        here = store.device.type == "cpu"
+        fused = here and inner.optimizer.rule == "adamw"
+        mode = Mode(rule.dropout)
+        for step, drawn in enumerate(order):
+            # On a GPU each width is captured anew, so that there is one for all steps.
+            widths = store.widths((drawn if here else order).ravel())
+            torch.manual_seed(seed_of("dropout", step, *seeds))
 
-        share = 1 - step / inner.steps
-        inputs = [torch.tensor(share), torch.from_numpy(drawn)]
-        replay((tuple(widths.items()), drawn.shape), compute, inputs)
-        if lessons and heard:
-            heard(step + 1, inner.steps)
-    return current
+            def compute(
+                rate: Tensor, drawn: Tensor, widths: dict[str, int] = widths
+            ) -> tuple[list[Tensor], list[Tensor]]:
+                batch = store.batch(drawn, widths)
+                if lessons:
+                    last = drawn[:, -min(rule.pupil.batch, lessons.rows.shape[1]) :]
+                    losses = lessons.losses(tagger, batch, last, rule.pupil.trust, mode)
+                else:
+                    losses = losses_on(tagger, batch, mode)
+                with arithmetic(rule.precision, store.device):
+                    done = stride(losses, current, start, inner, state, rate, inplace=fused)
+                return [done.moved[name] for name in moving] + [done.state[k] for k in state], []
 
+            inputs = [torch.tensor(1 - step / inner.steps), torch.from_numpy(drawn)]
+            replay((tuple(widths.items()), drawn.shape), compute, inputs)
+            if lessons and heard:
+                heard(step + 1, inner.steps)
+        return current
 
-def _order(
-    store: Store,
-    rows: Ints,
-    adaptation: Adaptation,
-    inner: Inner,
-    seeds: Sequence[int],
-    lessons: Lessons | None,
-) -> Ints:
-    """What each step learns from: [steps, M, sentences], those without labels at the end."""
-    parts = [batches(rows, inner.steps, adaptation.batch, seeds)]
-    if adaptation.background:
-        parts.append(_beside(store, parts[0], adaptation, seeds))
-    if lessons:
-        others = [seed_of("unlabelled", seed) for seed in seeds]
-        parts.append(batches(lessons.rows, inner.steps, adaptation.pupil.batch, others))
-    return np.concatenate(parts, axis=2)
-
-
-def _beside(store: Store, order: Ints, adaptation: Adaptation, seeds: Sequence[int]) -> Ints:
-    """Background sentences for each step and sample: [steps, M, background]."""
-    size = len(background_for(adaptation))
-    last = len(store.tags.widths) - 1
-    shape = (len(order), adaptation.background)
-    drawn = [np.random.default_rng(seed).integers(last - size, last, shape) for seed in seeds]
-    return np.stack(drawn, axis=1)
+    def order(self, steps: int, lessons: Lessons | None) -> Ints:
+        """What each step learns from: [steps, M, sentences], those without labels at the end."""
+        parts = [batches(self.rows, steps, self.rule.batch, self.seeds)]
+        if size := len(background_for(self.rule)):
+            last = len(self.store.tags.widths) - 1
+            draws = [np.random.default_rng(seed) for seed in self.seeds]
+            shape = (steps, self.rule.background)
+            beside = [draw.integers(last - size, last, shape) for draw in draws]
+            parts.append(np.stack(beside, axis=1))
+        if lessons:
+            others = [seed_of("unlabelled", seed) for seed in self.seeds]
+            parts.append(batches(lessons.rows, steps, self.rule.pupil.batch, others))
+        return np.concatenate(parts, axis=2)
 
 
 def batches(rows: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:
