@@ -12,7 +12,10 @@ def add_text(page: Any, text: str, name: str = "") -> None:
 
 
 def open_document(page: Any, name: str) -> None:
-    page.fill("#search", name)
+    with page.expect_response(
+        lambda answer: "/api/documents?query=" in answer.url and "query=&" not in answer.url
+    ):
+        page.fill("#search", name)
     page.locator(".row", has_text=name).first.click()
     page.locator("#document-title", has_text=name).wait_for()
     page.fill("#search", "")
