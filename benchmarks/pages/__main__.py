@@ -1,11 +1,12 @@
 """The figures in README.md, docs/ and results/ablation.md, from the committed lines.
 
-    python benchmarks/pages
+    python benchmarks/pages [--check]
 
-Nothing is measured here, and what has not been measured is said to be so. A test sees to it that
-pages and lines agree.
+Nothing is measured here, and what has not been measured is said to be so. With --check nothing is
+written, and a page that does not say what the lines say is an error.
 """
 
+import sys
 from pathlib import Path
 
 import ablation
@@ -32,11 +33,21 @@ def filled(text: str, made: str) -> str:
     return before + START + made + END + rest.partition(END)[2]
 
 
-def main() -> None:
+def main() -> int:
+    checking = "--check" in sys.argv[1:]
+    stale = []
     for name, made in PAGES.items():
-        path = ROOT / name
-        path.write_text(filled(path.read_text("utf-8"), made()), "utf-8")
+        text = (ROOT / name).read_text("utf-8")
+        new = filled(text, made())
+        if START not in text or new != text:
+            stale.append(name)
+            if not checking:
+                (ROOT / name).write_text(new, "utf-8")
+    if checking and stale:
+        print(f"not what the lines say: {', '.join(stale)}; run python benchmarks/pages")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
