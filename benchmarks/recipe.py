@@ -75,7 +75,6 @@ STARTS = (
 )
 START = Start(1500, 0.5)
 BASE = adaptation("best", "transformer")
-QUICK = adaptation("quick", "transformer")
 CHANGES: tuple[tuple[str, Changes], ...] = (
     ("none", {}),
     ("no caution", {"caution": 0.0}),
@@ -96,7 +95,6 @@ CHANGES: tuple[tuple[str, Changes], ...] = (
     ("twice the steps", {"steps": 200, "passes": 16}),
     ("dropout 0.05", {"dropout": 0.05}),
     ("dropout 0.2", {"dropout": 0.2}),
-    ("quick", {name: getattr(QUICK, name) for name in ("steps", "rate", "layers", "scales")}),
 )
 
 
@@ -232,6 +230,7 @@ def main() -> None:
     part, parts = map(int, args.part.split("/"))
     variants = [(f"start: {start}", start, BASE) for start in STARTS]
     variants += [(name, START, replace(BASE, **change)) for name, change in CHANGES]
+    variants.append(("quick", START, adaptation("quick", "transformer")))
     for variant in variants[len(variants) * (part - 1) // parts : len(variants) * part // parts]:
         measure(*variant)
 

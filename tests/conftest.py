@@ -20,3 +20,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("shared"):
             item.add_marker(absent)
+
+
+@pytest.fixture
+def single(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predictors that are made here multiply in single precision, whatever the CPU can do."""
+    monkeypatch.setattr("hardner.predict.engine._multiplies_halves", lambda: False)

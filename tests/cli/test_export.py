@@ -11,15 +11,15 @@ from predict.small_models import folder, predictor
 
 import hardner
 from hardner.export import quantise
-from hardner.predict import engine
 
 TEXT = "Aspirin may worsen asthma in mice. BRCA1 is a gene."
 
 
 @pytest.fixture
-def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Where torch multiplies in single precision, whatever the CPU: only the form is compared."""
-    monkeypatch.setattr(engine, "_multiplies_halves", lambda: False)
+def call(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, single: None
+) -> Command:
+    """Only the form of a model is compared, in one precision."""
     return Command(capfd, monkeypatch)
 
 

@@ -63,7 +63,7 @@ class Transformer:
         )
 
     def halved(self, params: Params) -> Params:
-        """The same with bfloat16 for its products, which a CPU made for it computes twice as fast.
+        """The same with bfloat16 for its products, which a CPU made for it computes faster.
 
         The table, the norms, attention and the sums between the layers stay as precise as they are.
         """
