@@ -152,6 +152,25 @@ def test_the_catalogues_target_is_never_read(known: Path) -> None:
         gather(experiment({"target": "Disease", "data": {**data, "corpora": names[:1]}}))
 
 
+def test_some_labels_and_most_devel_sentences(known: Path) -> None:
+    data = {"root": str(known), "corpora": ["BC5CDR-chem", "BC2GM"]}
+    whole = gather(experiment({"data": data}))
+    assert whole.devel
+    joined = gather(experiment({"data": {**data, "joined": 0.6, "labels": ["Gene"]}}))
+    assert joined.devel
+    for name in ("Drug", "Gene"):
+        train, devel = (m.sentences[name] for m in (whole.train, whole.devel))
+        more, rest = (m.sentences[name] for m in (joined.train, joined.devel))
+        cut = len(devel) * 6 // 10
+        tokens = [s.tokens for s in (*train, *devel)]
+        assert [s.tokens for s in more] == tokens[: len(train) + cut]
+        assert [s.tokens for s in rest] == tokens[len(train) + cut :]
+    labels = {
+        span.label for found in joined.train.sentences.values() for s in found for span in s.spans
+    }
+    assert labels == {"Gene"}
+
+
 def test_a_corpus_of_many_types_comes_without_those_of_the_target(
     known: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,10 @@ class Data:
     shares: tuple[str, ...] = ()
     """What the losses of a domain (or corpus, `Decoder.per`) count, as in ``BC2GM=0.5``; 1 where
     none is given. The lambda_i of MT-BioNER."""
+    labels: tuple[str, ...] = ()
+    """Whose mentions are learnt; none: those of all."""
+    joined: Share = 0.0
+    """The share of each corpus's devel sentences, from the first on, that is trained on too."""
 
     def __post_init__(self) -> None:
         check(self, "data")

@@ -95,8 +95,9 @@ def gather(experiment: Experiment) -> Material:
     devel: dict[str, list[Sentence]] = {}
     for corpus in _corpora(experiment):
         for name, part in _named(corpus, experiment.decoder.per):
-            train.setdefault(name, []).extend(part.train)
-            devel.setdefault(name, []).extend(part.devel)
+            joined = int(experiment.data.joined * len(part.devel))
+            train.setdefault(name, []).extend((*part.train, *part.devel[:joined]))
+            devel.setdefault(name, []).extend(part.devel[joined:])
     for name in [name for name, sentences in train.items() if not sentences]:
         raise HardnerError(f"{name} has no sentence to learn from in {experiment.data.root}")
     scored = Sources.of(devel) if any(devel.values()) else None
@@ -152,8 +153,9 @@ def _corpora(experiment: Experiment) -> Iterator[Corpus]:
         else:
             row, corpus = corpora.entry(name), corpora.load(name, data.root)
             labels = {span.label for s in (*corpus.train, *corpus.devel) for span in s.spans}
-            foreign = {n for n in labels if _other(row.domain_of(n), experiment.target)}
-            yield corpus if foreign == labels else with_labels(corpus, foreign)
+            wanted = {n for n in labels if _other(row.domain_of(n), experiment.target)}
+            wanted &= set(data.labels or labels)
+            yield corpus if wanted == labels else with_labels(corpus, wanted)
 
 
 def _other(domain: str, target: str) -> bool:
