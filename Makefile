@@ -46,7 +46,8 @@ docs: $(TESTED)
 model: $(READY)
 	$(BIN)/hardner pretrain encoder $(TEXT)/*.txt.xz --out runs/pretrain --steps 14000 --without $(CORPORA)
 	$(BIN)/hardner train experiments/bundled.toml --data.root $(CORPORA)
-	$(BIN)/python experiments/pack.py runs/bundled $(CORPORA) $(BUNDLED)
+	$(BIN)/hardner train experiments/start.toml --data.root $(CORPORA)
+	$(BIN)/python experiments/pack.py runs/bundled runs/start $(CORPORA)
 
 bench: $(TESTED)
 	$(BIN)/python benchmarks/crf.py

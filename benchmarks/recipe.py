@@ -34,6 +34,7 @@ from hardner.learn.graph import arithmetic
 from hardner.learn.loop import begin, loop
 from hardner.learn.material import BENCHMARK, gather, relabelled, with_labels
 from hardner.learn.network import network
+from hardner.learn.tables import merged
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.types import Sentence
@@ -59,10 +60,13 @@ class Start(NamedTuple):
     iterations: int
     share: float = 1.0
     """Of the way from the encoder's parameters to the trained ones."""
+    rehearsals: int = 0
+    """Iterations after that in which adaptation to a new type is rehearsed (HGDA with NEs)."""
 
     def __str__(self) -> str:
         mixed = f", {self.share:g} of the way" if self.share < 1 else ""
-        return f"{self.iterations} iterations{mixed}"
+        more = f", {self.rehearsals} rehearsals" if self.rehearsals else ""
+        return f"{self.iterations} iterations{mixed}{more}"
 
 
 STARTS = (
@@ -72,7 +76,14 @@ STARTS = (
     Start(1500, 0.7),
     Start(1500),
     Start(4000, 0.5),
+    Start(1500, 0.5, 500),
 )
+REHEARSAL = {
+    "method": "hgda-both",
+    "inner": {"steps": 5, "rate": 1e-3, "optimizer": "adamw", "decoder": 20.0, "fresh": True},
+    "train": {"tasks": 8, "shots": 10, "rate": 5e-5},
+}
+"""As in experiments/types-hgda-*.toml."""
 START = Start(1500, 0.5)
 BASE = adaptation("best", "transformer")
 CHANGES: tuple[tuple[str, Changes], ...] = (
@@ -95,6 +106,11 @@ CHANGES: tuple[tuple[str, Changes], ...] = (
     ("twice the steps", {"steps": 200, "passes": 16}),
     ("dropout 0.05", {"dropout": 0.05}),
     ("dropout 0.2", {"dropout": 0.2}),
+    ("a tenth of the words hidden", {"hidden": 0.1}),
+    ("a fifth of the words hidden", {"hidden": 0.2}),
+    ("a third of the words hidden", {"hidden": 0.33}),
+    ("a fifth of the words hidden, twice the steps", {"hidden": 0.2, "steps": 200, "passes": 16}),
+    ("mean of 3 fits", {"soup": 3}),
 )
 
 
@@ -133,27 +149,35 @@ class Trainer:
         self.material = gather(plan)
         self.tagger, params = network(plan, self.material)
         self.params = {n: p.to(device) for n, p in params.items()}
-        self.store = self.material.store(self.tagger, self.material.train, device)
-        self._trained: dict[int, Params] = {0: self.params}
+        self.device = device
+        self._trained: dict[Start, Params] = {Start(0): self.params}
 
     def __call__(self, start: Start) -> Params:
         """The parameters after so many iterations, or a share of the way to them."""
-        if start.iterations not in self._trained:
-            self._trained[start.iterations] = self._train(start.iterations)
-        trained = self._trained[start.iterations]
-        return {n: torch.lerp(self.params[n], p, start.share) for n, p in trained.items()}
+        if start not in self._trained:
+            whole = start._replace(share=1.0, rehearsals=0)
+            if whole not in self._trained:
+                self._trained[whole] = self._train(self.params, {}, start.iterations)
+            trained = self._trained[whole]
+            mixed = {n: torch.lerp(self.params[n], p, start.share) for n, p in trained.items()}
+            if start.rehearsals:
+                mixed = self._train(mixed, REHEARSAL, start.rehearsals)
+            self._trained[start] = mixed
+        return self._trained[start]
 
-    def _train(self, iterations: int) -> Params:
-        plan = experiment(self.table, {"train": {"iterations": iterations}})
-        params = {n: p.clone() for n, p in self.params.items()}
+    def _train(self, params: Params, how: dict[str, Any], iterations: int) -> Params:
+        plan = experiment(merged(self.table, how), {"train": {"iterations": iterations}})
+        tagger, fresh = network(plan, self.material)
+        params = {n: params.get(n, p.to(self.device)).clone() for n, p in fresh.items()}
+        store = self.material.store(tagger, self.material.train, self.device)
         way, training = plan.way(), plan.training()
         draw = drawing(way, self.material.train, plan.train.tasks, plan.train.shots, 0)
         began = time.perf_counter()
-        steps = loop(self.tagger, way, training, self.store, draw, begin(params, way, training))
-        last = deque(steps, maxlen=1).pop()
+        progress = begin(params, way, training)
+        last = deque(loop(tagger, way, training, store, draw, progress), maxlen=1).pop()
         loss, seconds = float(last.losses[0].mean()), time.perf_counter() - began
         print(f"{iterations} iterations: loss {loss:.4f}, {seconds:.0f} s", flush=True)
-        return params
+        return progress.params
 
 
 class Bench:
@@ -205,7 +229,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--shots", default="5,20")
     parser.add_argument("--devel", type=int, default=600, help="devel sentences of a type")
-    parser.add_argument("--part", default="1/1", help="of the variants, the second of three: 2/3")
+    parser.add_argument("--only", action="append", help="a variant; all if none is named")
     args = parser.parse_args()
     trainer = Trainer(args.root, args.encoder, args.device)
     bench = Bench(trainer.tagger, list(pools(args.root, args.devel)), args.samples, args.device)
@@ -227,12 +251,15 @@ def main() -> None:
         shown = "  ".join(" ".join(f"{part:.4f}" for part in mean) for mean in means)
         print(f"{name:50} {shown}  {time.perf_counter() - began:.1f} s", flush=True)
 
-    part, parts = map(int, args.part.split("/"))
     variants = [(f"start: {start}", start, BASE) for start in STARTS]
     variants += [(name, START, replace(BASE, **change)) for name, change in CHANGES]
     variants.append(("quick", START, adaptation("quick", "transformer")))
-    for variant in variants[len(variants) * (part - 1) // parts : len(variants) * part // parts]:
-        measure(*variant)
+    names = [name for name, _, _ in variants]
+    if unknown := sorted(set(args.only or ()) - set(names)):
+        parser.error(f"no variant {unknown[0]!r}; there are {', '.join(names)}")
+    for variant in variants:
+        if not args.only or variant[0] in args.only:
+            measure(*variant)
 
 
 if __name__ == "__main__":

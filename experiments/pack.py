@@ -1,8 +1,9 @@
-"""Makes the bundled model of a run of bundled.toml: python experiments/pack.py RUN CORPORA [OUT]
+"""Makes what is bundled of two runs: python experiments/pack.py RUN START CORPORA [OUT]
 
-The run has a decoder for each type of each corpus. Decoders are linear, so that the mean of
-several is what they say together; those of one kind of mention become one. Their scores are then
-calibrated on devel sentences of the corpora.
+RUN, of bundled.toml, has a decoder for each type of each corpus. Decoders are linear, so that the
+mean of several is what they say together; those of one kind of mention become one. Their scores
+are then calibrated on devel sentences of the corpora that were not trained on. Of START, of
+start.toml, the encoder is kept: where adaptations begin. OUT gets a folder of each, in 8 bits.
 """
 
 import sys
@@ -11,15 +12,14 @@ from pathlib import Path
 
 import torch
 
-from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.corpora import load
 from hardner.learn.material import relabelled, with_labels
 from hardner.model.describe import describe, files_of, load_model
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
+from hardner.predict import folder
 from hardner.predict.calibrate import calibrated
-from hardner.predict.folder import TEMPERATURES
 from hardner.predict.predictor import Predictor
 from hardner.types import Sentence
 
@@ -33,8 +33,8 @@ HEADS = {
 }
 """What the bundled model knows, and the decoders that say it together."""
 EACH = 500
-"""Devel sentences of a corpus that a temperature is chosen on."""
-OUT = Path(__file__).parents[1] / "src" / "hardner" / "assets" / "model"
+"""Devel sentences of a corpus that a temperature is chosen on, at most."""
+OUT = Path(__file__).parents[1] / "src" / "hardner" / "assets"
 
 
 def packed(tagger: Tagger, params: Params) -> tuple[Tagger, Params]:
@@ -54,26 +54,51 @@ def packed(tagger: Tagger, params: Params) -> tuple[Tagger, Params]:
 
 
 def devel(root: Path, label: str) -> list[Sentence]:
-    """Devel sentences of a head's corpora, as many of each, with its mentions alone."""
+    """The last tenth of the devel sentences of a head's corpora, with its mentions alone.
+
+    The others are trained on (``data.joined``).
+    """
     drawn = []
     for name in HEADS[label]:
         corpus, _, theirs = name.partition("/")
         found = with_labels(load(corpus, root), {theirs}).devel
-        drawn.append(found[:: max(1, len(found) // EACH)])
+        rest = found[len(found) * 9 // 10 :]
+        drawn.append(rest[:: -(-len(rest) // EACH) or 1])
     return [relabelled(sentence, label) for sentence in chain(*drawn)]
 
 
+def started(tagger: Tagger, params: Params) -> tuple[Tagger, Params]:
+    """The encoder, with a decoder that knows no label, since a tagger must have one."""
+    alone = tagger.with_domains([TagSet("none", (), tagger.tag_sets[0].scheme)])
+    kept = {name: value for name, value in params.items() if part_of(name) == "encoder"}
+    fresh = alone.init_decoder(torch.Generator().manual_seed(0))
+    return alone, kept | {name: torch.zeros_like(value) for name, value in fresh.items()}
+
+
+def read(run: Path) -> tuple[Tagger, Params]:
+    return load_model(run / "model" if (run / "model").is_dir() else run)
+
+
+def encoder_of(tagger: Tagger) -> tuple[object, object]:
+    """What two taggers must share to read each other's parameters."""
+    return describe(tagger)["encoder"], files_of(tagger)
+
+
 def main() -> None:
-    run, root = Path(sys.argv[1]), Path(sys.argv[2])
-    out = Path(sys.argv[3]) if len(sys.argv) > 3 else OUT
-    model = run / "model" if (run / "model").is_dir() else run
-    tagger, params = packed(*load_model(model))
-    ready = calibrated(Predictor(tagger, params), {label: devel(root, label) for label in HEADS})
+    runs, root = [Path(name) for name in sys.argv[1:3]], Path(sys.argv[3])
+    out = Path(sys.argv[4]) if len(sys.argv) > 4 else OUT
+    (tagger, params), (other, start) = (read(run) for run in runs)
+    if encoder_of(tagger) != encoder_of(other):
+        sys.exit(f"{runs[0]} and {runs[1]}: other encoders or tokenizers; train both from one")
+    folder.write(out / "start", *started(other, start), {}, torch.int8)
+    tagger, params = packed(tagger, params)
+    folder.write(out / "model", tagger, params, {}, torch.int8)
+    held_out = {label: devel(root, label) for label in HEADS}
+    ready = calibrated(Predictor.load(out / "model"), held_out)
     warmth = dict(zip(tagger.domains, ready.temperatures, strict=True))
-    config = {**describe(tagger), TEMPERATURES: warmth}
-    checkpoint.save(out, params, config, files_of(tagger), dtype=torch.float16)
-    size = sum(path.stat().st_size for path in out.iterdir())
-    print(f"{out}: {size / 1e6:.1f} MB, temperatures {warmth}")
+    folder.write(out / "model", tagger, params, warmth, torch.int8)
+    files = (path for name in ("model", "start") for path in (out / name).iterdir())
+    print(f"{out}: {sum(path.stat().st_size for path in files) / 1e6:.1f} MB, {warmth}")
 
 
 if __name__ == "__main__":

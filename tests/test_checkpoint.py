@@ -242,7 +242,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "config not text": (overwrite(C, lambda b: b"\xff\xfe"), "config.json: damaged, not JSON"),
     "deep config": (overwrite(C, lambda b: b"[" * 10**5), "config.json: damaged, not JSON"),
     "other config": (overwrite(C, lambda b: b"[]"), "not the configuration of a hardner model"),
-    "newer": (lambda f: edit(f, lambda c: c.update(version=2)), "version 2 is newer than 1"),
+    "newer": (lambda f: edit(f, lambda c: c.update(version=3)), "version 3 is newer than 2"),
     "no tensors": (lambda f: edit(f, lambda c: c.pop("tensors")), "damaged: KeyError"),
     "odd sizes": (lambda f: edit(f, lambda c: c.update(sizes=3)), "damaged: AttributeError"),
     "disagreeing": (lambda f: edit(f, lambda c: c["sizes"].pop(W)), "lists .* disagree"),

@@ -10,7 +10,7 @@ import hardner
 PACKAGE = Path(hardner.__file__).parent
 LAYERS = (
     {"types", "errors", "seeds"},
-    {"schemes", "text", "files", "swap"},
+    {"schemes", "text", "files", "swap", "shards", "rows8"},
     {"checkpoint"},
     {"formats", "episodes", "batch", "vectors"},
     {"corpora"},

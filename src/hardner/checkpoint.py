@@ -6,27 +6,26 @@ folder is checked whole before any of it is used. A folder is written aside and 
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 import hardner
+from hardner import rows8, shards
 from hardner.errors import FileError, HardnerError
 from hardner.swap import replaced_folder
 
 FORMAT = "hardner model"
-VERSION = 1
+VERSION = 2
+"""Of folders with matrices in 8 bits, which the readers of version 1 would misread."""
 CONFIG = "config.json"
-WEIGHTS = "weights.safetensors"
-LARGEST_HEADER = 100_000_000
-"""The safetensors format's own limit, in bytes."""
 RESERVED = "__metadata__"
 """No tensor's name: safetensors headers use it."""
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -53,6 +52,11 @@ class _Entry:
     stored: str
     shape: tuple[int, ...]
 
+    @property
+    def in_rows(self) -> bool:
+        """Whether it is stored in 8 bits, and the scales of its rows beside it."""
+        return self.stored == "int8" and DTYPES[self.dtype].is_floating_point
+
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
@@ -61,7 +65,7 @@ class _Manifest:
     config: Mapping[str, Any]
     tensors: Mapping[str, _Entry]
     weights: Mapping[str, tuple[str, ...]]
-    """The tensors in each weight file; one spread over many is their numbers in this order."""
+    """What each weight file holds; a tensor spread over many is their numbers in this order."""
     sizes: Mapping[str, int]
     """Bytes of every file but ``config.json``."""
 
@@ -83,29 +87,32 @@ def save(
         config: Anything JSON can hold.
         files: More files of the folder by name, such as a vocabulary; text is stored as UTF-8.
         shard_bytes: Splits the weights into files of at most so many bytes of numbers.
-        dtype: Stores wider floating-point tensors in this type; `load` restores their own.
+        dtype: Stores wider floating-point tensors in this type; `load` restores their own. With
+            ``torch.int8``, matrices in 8 bits with a scale a row, others in half precision.
     """
     folder, files = Path(folder).resolve(), files or {}
     _check_replaceable(folder)
     _check_names(files)
     entries = {name: _entry(name, tensor, dtype) for name, tensor in tensors.items()}
-    stored = ((name, _stored(name, tensors[name], entry)) for name, entry in entries.items())
-    shards = list(_shards(stored, shard_bytes)) or [{}]
-    names = [WEIGHTS] if len(shards) == 1 else _shard_names(len(shards))
+    stored = (
+        pair for name, entry in entries.items() for pair in _stored(name, tensors[name], entry)
+    )
+    parts = list(shards.cut(stored, shard_bytes)) or [{}]
+    names = shards.names(len(parts))
     with replaced_folder(folder) as temporary:
-        for name, shard in zip(names, shards, strict=True):
-            save_file(shard, temporary / name)
+        for name, part in zip(names, parts, strict=True):
+            save_file(part, temporary / name)
         for name, content in files.items():
             (temporary / name).write_bytes(
                 content.encode() if isinstance(content, str) else content
             )
         manifest = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if any(entry.in_rows for entry in entries.values()) else 1,
             "hardner": hardner.__version__,
             "config": config,
             "tensors": {name: asdict(entry) for name, entry in entries.items()},
-            "weights": {name: list(shard) for name, shard in zip(names, shards, strict=True)},
+            "weights": {name: list(part) for name, part in zip(names, parts, strict=True)},
             "sizes": {name: (temporary / name).stat().st_size for name in (*names, *files)},
         }
         (temporary / CONFIG).write_text(_json(manifest), encoding="utf-8")
@@ -124,72 +131,56 @@ def _load(folder: Path) -> Folder:
     manifest = _read_manifest(folder)
     for name, size in manifest.sizes.items():
         _check_file(folder / name, size, weights=name in manifest.weights)
-    pieces: dict[str, list[Tensor]] = {name: [] for name in manifest.tensors}
+    held = _held(manifest.tensors)
+    pieces: dict[str, list[Tensor]] = {name: [] for name in held}
     for name, expected in manifest.weights.items():
-        try:
-            found = load_file(folder / name)
-        except SafetensorError as error:
-            raise FileError(folder / name, f"damaged weights: {error}") from None
+        found = shards.read(folder / name)
         if found.keys() != set(expected):
             odd = sorted(found.keys() ^ set(expected))[0]
             raise FileError(folder / name, f"holds other tensors than {CONFIG} says: {odd}")
         for key, tensor in found.items():
             pieces[key].append(tensor)
-    tensors = {
-        name: _restored(folder, name, pieces[name], entry)
-        for name, entry in manifest.tensors.items()
-    }
+    whole = {name: _joined(folder, name, pieces[name], entry) for name, entry in held.items()}
+    tensors = {name: _restored(name, whole, entry) for name, entry in manifest.tensors.items()}
     extra = manifest.sizes.keys() - manifest.weights.keys()
     files = {name: (folder / name).read_bytes() for name in sorted(extra)}
     return Folder(tensors, manifest.config, files)
 
 
 def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> _Entry:
-    if tensor.dtype not in DTYPE_NAMES or name == RESERVED:
+    if tensor.dtype not in DTYPE_NAMES or name == RESERVED or name.endswith(rows8.SCALES):
         raise HardnerError(f"tensor {name}: {tensor.dtype} cannot be stored in a model folder")
     stored = tensor.dtype
+    if dtype == torch.int8 and not rows8.pays(tensor.shape):
+        dtype = torch.float16
     if dtype is not None and stored.is_floating_point and stored.itemsize > dtype.itemsize:
         stored = dtype
     return _Entry(DTYPE_NAMES[tensor.dtype], DTYPE_NAMES[stored], tuple(tensor.shape))
 
 
-def _stored(name: str, tensor: Tensor, entry: _Entry) -> Tensor:
-    """A contiguous copy that shares no memory with another tensor."""
+def _stored(name: str, tensor: Tensor, entry: _Entry) -> Iterator[tuple[str, Tensor]]:
+    """A contiguous copy that shares no memory with another tensor, and any scales."""
     tensor = tensor.detach().cpu()
+    if entry.in_rows:
+        numbers, scales = rows8.narrowed(tensor)
+        if not scales.isfinite().all():
+            raise HardnerError(f"tensor {name}: a value is too large for int8, or no number")
+        yield from ((name, numbers), (name + rows8.SCALES, scales))
+        return
     narrow = tensor.to(DTYPES[entry.stored])
     if entry.stored != entry.dtype and not torch.equal(narrow.isfinite(), tensor.isfinite()):
         raise HardnerError(f"tensor {name}: a value is too large for {entry.stored}")
-    return narrow.contiguous().clone()
+    yield name, narrow.contiguous().clone()
 
 
-def _shards(
-    tensors: Iterable[tuple[str, Tensor]], shard_bytes: int | None
-) -> Iterator[dict[str, Tensor]]:
-    """Fills files in the order of the tensors; one larger than a file is cut.
-
-    Two cuts of a tensor never meet in a file: a full cut leaves no room for another.
-    """
-    shard: dict[str, Tensor] = {}
-    used = 0
-    for name, tensor in tensors:
-        for piece in _pieces(tensor, shard_bytes):
-            if shard and shard_bytes is not None and used + piece.nbytes > shard_bytes:
-                yield shard
-                shard, used = {}, 0
-            shard[name] = piece
-            used += piece.nbytes
-    if shard:
-        yield shard
-
-
-def _pieces(tensor: Tensor, shard_bytes: int | None) -> tuple[Tensor, ...]:
-    if shard_bytes is None or tensor.nbytes <= shard_bytes or not tensor.dim():
-        return (tensor,)
-    return torch.split(tensor.flatten(), max(1, shard_bytes // tensor.itemsize))
-
-
-def _shard_names(count: int) -> list[str]:
-    return [f"weights-{n:05}-of-{count:05}.safetensors" for n in range(1, count + 1)]
+def _held(tensors: Mapping[str, _Entry]) -> dict[str, _Entry]:
+    """What the weight files hold: the tensors as they are stored, and the scales of some."""
+    scales = {
+        name + rows8.SCALES: _Entry("float32", "float32", (prod(entry.shape[:-1]),))
+        for name, entry in tensors.items()
+        if entry.in_rows
+    }
+    return {**tensors, **scales}
 
 
 def _json(manifest: Mapping[str, Any]) -> str:
@@ -246,8 +237,8 @@ def _read_manifest(folder: Path) -> _Manifest:
     for name in (*manifest.sizes, *manifest.weights):
         if not PLAIN_NAME.fullmatch(name):
             raise FileError(path, f"unsafe file name {name!r}")
-    listed = {name for held in manifest.weights.values() for name in held}
-    if listed != manifest.tensors.keys() or not manifest.weights.keys() <= manifest.sizes.keys():
+    listed, held = set(chain(*manifest.weights.values())), _held(manifest.tensors)
+    if listed != held.keys() or not manifest.weights.keys() <= manifest.sizes.keys():
         raise FileError(path, "damaged: its lists of tensors and files disagree")
     return manifest
 
@@ -256,6 +247,8 @@ def _parse_entry(raw: Mapping[str, Any]) -> _Entry:
     entry = _Entry(raw["dtype"], raw["stored"], tuple(int(size) for size in raw["shape"]))
     if not {entry.dtype, entry.stored} <= DTYPES.keys():
         raise ValueError(f"unknown dtype {entry.dtype} or {entry.stored}")
+    if entry.in_rows and len(entry.shape) < 2:
+        raise ValueError(f"no rows in {entry.shape}")
     return entry
 
 
@@ -264,25 +257,14 @@ def _check_file(path: Path, size: int, weights: bool) -> None:
         raise FileError(path, "missing from the model folder")
     actual = path.stat().st_size
     if weights:
-        _check_header(path, actual)
+        shards.check_header(path, actual)
     if actual != size:
         state = "truncated" if actual < size else "damaged"
         raise FileError(path, f"{state}: {actual} bytes, expected {size}")
 
 
-def _check_header(path: Path, size: int) -> None:
-    """A safetensors file opens with the length of its JSON header, then the header."""
-    with path.open("rb") as stream:
-        start = stream.read(9)
-    length = int.from_bytes(start[:8], "little")
-    if start[8:] == b"{" and length <= min(size - 8, LARGEST_HEADER):
-        return
-    if start.startswith((b"PK", b"\x80")):
-        raise FileError(path, "a pickle, not safetensors; it could run code and is not read")
-    raise FileError(path, f"damaged weights: a header of {length} bytes in a file of {size}")
-
-
-def _restored(folder: Path, name: str, pieces: list[Tensor], entry: _Entry) -> Tensor:
+def _joined(folder: Path, name: str, pieces: list[Tensor], entry: _Entry) -> Tensor:
+    """A tensor as it is stored."""
     tensor = pieces[0]
     if len(pieces) > 1:
         tensor = torch.cat([piece.flatten() for piece in pieces])
@@ -291,4 +273,11 @@ def _restored(folder: Path, name: str, pieces: list[Tensor], entry: _Entry) -> T
     if found != (entry.stored, entry.shape):
         message = f"tensor {name} is {found}, {CONFIG} says {(entry.stored, entry.shape)}"
         raise FileError(folder, message)
-    return tensor.to(DTYPES[entry.dtype])
+    return tensor
+
+
+def _restored(name: str, whole: Mapping[str, Tensor], entry: _Entry) -> Tensor:
+    dtype = DTYPES[entry.dtype]
+    if entry.in_rows:
+        return rows8.widened(whole[name], whole[name + rows8.SCALES], dtype)
+    return whole[name].to(dtype)

@@ -13,7 +13,7 @@ from hardner.errors import HardnerError
 from hardner.evaluate.score import score
 from hardner.learn.fit import fit, newcomer
 from hardner.model.branched import Branched
-from hardner.model.describe import shapes
+from hardner.model.describe import load_model, save_model, shapes
 from hardner.predict import adapting, guard
 from hardner.predict.adapting import adapt
 from hardner.predict.crossval import Course, counted, crossed, folds_of
@@ -106,6 +106,64 @@ def test_only_what_has_changed_is_held_twice():
     changed = {name for names in tagger.encoder.changed for name in names}
     assert changed and all(n.startswith(("encoder.layer1.", "encoder.norm.")) for n in changed)
     assert {n: tuple(p.shape) for n, p in whole.items()} == shapes(tagger)
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """A model of the same kind without labels, as a folder."""
+    tagger = known().tagger.with_domains([TagSet("none", ())])
+    params = tagger.init(7)
+    save_model(tmp_path / "start", tagger, params, dtype=torch.int8)
+    return tmp_path / "start", load_model(tmp_path / "start")[1]
+
+
+def differing(params, others):
+    pairs = ((n, p) for n, p in params.items() if n.startswith("encoder."))
+    return {n for n, p in pairs if not torch.equal(p, others[n])}
+
+
+def test_a_new_type_begins_with_the_encoder_of_the_start(elsewhere, monkeypatch):
+    folder, params = elsewhere
+    start = replace(known(), start=folder)
+    rule = replace(RULE, layers=1)
+    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: rule)
+    found = adapt(start, DRUGS).predictor
+    changed = differing(found.params, params)
+    assert changed and all(n.startswith(("encoder.layer1.", "encoder.norm.")) for n in changed)
+    assert differing(found.params, known().params) > changed
+    assert (found.labels, found.start) == (("Drug",), folder)
+    assert start.labels == ("Gene", "Species")
+
+
+def test_a_known_type_begins_with_the_model_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, steps=1, rate=1e-6))
+    start = replace(known(), start=tmp_path / "never read")
+    found, _ = adapt(start, renamed(GENES[:9], "Protein"), force=True)
+    assert f1(found, renamed(GENES[:9], "Protein")) == 1.0
+
+
+def test_a_start_that_is_missing_is_one_line(tmp_path):
+    start = replace(known(), start=tmp_path / "none")
+    with pytest.raises(HardnerError, match=r"none: not a hardner model: no config\.json in it$"):
+        adapt(start, DRUGS)
+
+
+def test_kept_types_are_as_before_beside_another_start(elsewhere, tmp_path):
+    start = replace(known(), start=elsewhere[0])
+    text = " ".join(" ".join(s.tokens) for s in (*DRUGS, *GENES))
+    alone = adapt(start, DRUGS).predictor
+    kept = adapt(start, DRUGS, keep=True).predictor
+    assert [e for e in kept(text) if e.label != "Drug"] == start(text) != []  # bit for bit
+    assert [e for e in kept(text) if e.label == "Drug"] == alone(text) != []
+    assert all(torch.equal(p, kept.params[n]) for n, p in known().params.items() if n[0] == "e")
+    (changed,) = kept.tagger.encoder.changed
+    assert set(changed) == differing(alone.params, known().params)
+    beasts = renamed(tiny.sentences("Species")[:9], "Beast")
+    both = adapt(kept, beasts, keep=True, force=True).predictor
+    assert [e for e in both(text) if e.label != "Beast"] == kept(text)
+    both.save(tmp_path / "both")
+    again = Predictor.load(tmp_path / "both")
+    assert again(text) == both(text) and again.start is None
 
 
 def test_the_grafted_network_itself_says_the_same():

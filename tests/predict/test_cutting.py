@@ -32,12 +32,17 @@ def test_every_token_is_owned_once_and_has_context(count: int, first: int) -> No
         assert right == (0 if piece is pieces[-1] else CONTEXT)
 
 
-@given(st.text(alphabet="ab1 .\n\t(β́", max_size=300))
-def test_tokens_are_those_of_the_sentences(text: str) -> None:
+@given(st.text(alphabet="ab1 .\n\t(β́", max_size=300), st.sampled_from([0, 20, LONGEST]))
+def test_tokens_are_those_of_the_sentences(text: str, short: int) -> None:
     expected = [s.offsets for s in sentences(Document("d", text))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cutting, "STRETCH", 7)
-        assert [piece.offsets for piece in pieces_of_text(Document("d", text))] == expected
+        patch.setattr(cutting, "SHORT", short)
+        pieces = list(pieces_of_text(Document("d", text)))
+    assert [piece.offsets for piece in pieces] == expected
+    for piece in pieces:
+        assert piece.tokens == tuple(text[a:b] for a, b in piece.offsets)
+        assert (piece.own, piece.cut) == ((piece.offsets[0][0], piece.offsets[-1][1]), False)
 
 
 def test_a_text_without_a_sentence_break_is_tagged_from_end_to_end() -> None:
@@ -95,3 +100,15 @@ def test_order_is_kept_whatever_the_lengths() -> None:
     assert [number for number, _ in found] == list(range(6))
     assert [len(marks) for _, marks in found] == [1, 0, 1, 1, 0, 1]
     assert max(seen) <= 2
+
+
+def test_the_buffer_is_bounded_in_tokens_too() -> None:
+    seen: list[int] = []
+
+    def tag(pieces: list[cutting.Piece]) -> list[list[Mark]]:
+        seen.append(len(pieces))
+        return [[] for _ in pieces]
+
+    things = ((n, pieces_of_tokens(["x"] * 300)) for n in range(10))
+    assert [number for number, _ in in_order(things, tag, 10)] == list(range(10))
+    assert seen == [3, 3, 3, 1]

@@ -46,7 +46,7 @@ def tag_on_ray(
     min_score: float,
     source_format: str | None,
     target_format: str | None,
-    batch_size: int,
+    batch_size: int | None,
 ) -> None:
     """A folder of shards; the same command again makes those that are missing."""
     from hardner.scale import tag

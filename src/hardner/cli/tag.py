@@ -63,8 +63,13 @@ def tag(
         float, typer.Option(min=0, max=1, help="Only entities that are as probable as that.")
     ] = 0.0,
     batch_size: Annotated[
-        int, typer.Option(min=1, help="Sentences computed at once; the result is the same.")
-    ] = 64,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Sentences computed at once; the result is the same. By default what suits the "
+            "device.",
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(

@@ -68,7 +68,7 @@ class Component:
         """The document with its mentions."""
         return next(self.pipe([doc], batch_size=1))
 
-    def pipe(self, docs: Iterable[Doc], *, batch_size: int = 64) -> Iterator[Doc]:
+    def pipe(self, docs: Iterable[Doc], *, batch_size: int | None = None) -> Iterator[Doc]:
         """The documents with their mentions, in order."""
         if multiprocessing.parent_process() is not None:
             torch.set_num_threads(1)  # a forked process has none of its parent's threads

@@ -170,8 +170,9 @@ class _Lesson:
         scores, lengths, chain = self.student.emissions(params, encoded, read, heads)
         foreign = chain.transitions.amax(1) == FORBIDDEN  # [D, C]: no tag may come before it
         logs = scores.masked_fill(foreign[:, None, None], UNSHOWN).log_softmax(-1)
-        there = mask_of(lengths, scores.shape[2])  # [D, B, T]
-        return -(wanted * logs).sum() / there.sum()
+        wide = min(wanted.shape[2], logs.shape[2])  # both hold the longest sentence
+        there = mask_of(lengths, wide)  # [D, B, T]
+        return -(wanted[:, :, :wide] * logs[:, :, :wide]).sum() / there.sum()
 
 
 def _forgetful(batch: Batch, share: float) -> Batch:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -61,6 +62,14 @@ class Pieces:
         first, last, unknown = (_piece(tokenizer, name) for name in ("[CLS]", "[SEP]", "[UNK]"))
         return cls(Splitter(tokenizer), first, last, unknown, limit, overlap_of(limit))
 
+    @property
+    def hidden(self) -> int:
+        """Stands for a hidden word: ``[MASK]`` where the tokenizer has it, else as for unknown."""
+        found = None
+        if isinstance(self.split, Splitter):
+            found = self.split.tokenizer.token_to_id("[MASK]")
+        return self.unknown if found is None else found
+
     def of(self, word: str) -> tuple[int, ...]:
         """The pieces of a word: never none, and no more than lie in one window wherever cut."""
         known = self._cache.get(word)
@@ -78,9 +87,10 @@ class Pieces:
         return Features({"pieces": [p for p, _ in rows], "heads": [h for _, h in rows]}, {})
 
     def _windows(self, words: Sequence[str]) -> tuple[Ints, Ints]:
-        split = [self.of(word) for word in words]
+        known = self._cache.get
+        split = [known(word) or self.of(word) for word in words]
         begins = np.cumsum([0, *map(len, split)])  # where each word's pieces begin
-        flat = [piece for pieces in split for piece in pieces]
+        flat = list(chain.from_iterable(split))
         room = self.limit - 2
         if len(flat) <= room:
             return np.array([self.first, *flat, self.last], np.int64), begins[:-1] + 1

@@ -7,6 +7,7 @@ model has already is refused (`hardner.predict.guard`).
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from torch import Tensor
@@ -15,6 +16,7 @@ from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.learn.adaptation import Adaptation, adaptation, kind_of
 from hardner.learn.lessons import ranked
+from hardner.model.describe import load_model
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.predict import guard
@@ -128,7 +130,7 @@ def adapt(
     if keep:
         made = grafted(Model(predictor.tagger, predictor.params), made)
         warmth = [*predictor.temperatures, *warmth]
-    adapted = Predictor(*made, tuple(warmth), predictor.device)
+    adapted = Predictor(*made, tuple(warmth), predictor.device, predictor.start)
     report = Report(
         label=given.label,
         sentences=len(given.sentences),
@@ -159,13 +161,23 @@ def _renamed(spans: Iterable[Span], old: str, new: str) -> list[Span]:
 def _course(
     predictor: Predictor, given: Examples, known: tuple[str, float] | None, seed: int
 ) -> Course:
-    """Fits from the predictor's encoder, and from a decoder of it that is good at the new type."""
+    """Fits from a decoder of the predictor that is good at the new type, and the encoder it reads.
+
+    Where there is none, from the encoder that the predictor's new types begin with.
+    """
     start = first_copy(Model(predictor.tagger, predictor.params))
     scheme = start.tagger.tag_sets[0].scheme
     tag_set = TagSet(_domain(predictor.tagger, given.label), (given.label,), scheme)
     decoder = _decoder_for(start, known[0]) if known and known[1] >= KNOWN else {}
+    if predictor.start and not decoder:
+        start = _read(predictor.start, predictor.device)
     rule = _rule(start.tagger, predictor.device)
     return Course(start, tag_set, decoder, given.sentences, rule, predictor.device, seed)
+
+
+def _read(folder: Path, device: str) -> Model:
+    tagger, params = load_model(folder)
+    return Model(tagger, {name: value.to(device) for name, value in params.items()})
 
 
 def _rule(tagger: Tagger, device: str) -> Adaptation:

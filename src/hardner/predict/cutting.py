@@ -14,6 +14,8 @@ from hardner.types import Document, Offset
 
 LONGEST = 512
 """Tokens of a piece."""
+SHORT = LONGEST
+"""Characters of a sentence that is one piece for sure: it has no more tokens than characters."""
 CONTEXT = 64
 """Tokens on either side that a piece of a longer sentence reads beside its own."""
 READ = 1_000
@@ -44,7 +46,12 @@ def pieces_of_text(document: Document) -> Iterator[Piece]:
     for left, right in pairwise(sorted(edges)):
         part = document.text[left:right]
         for start, end in split(part):
-            yield from _pieces(_tokens(part, start, end, left))
+            if end - start > SHORT:
+                yield from _pieces(_tokens(part, start, end, left))
+            else:
+                offsets = tuple(tokenize(part[start:end], left + start))
+                tokens = tuple([document.text[a:b] for a, b in offsets])
+                yield Piece(tokens, offsets, (offsets[0][0], offsets[-1][1]), cut=False)
 
 
 def pieces_of_tokens(tokens: Sequence[str], first: int = 0) -> Iterator[Piece]:

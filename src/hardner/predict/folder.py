@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
+
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.model.describe import describe, files_of, load_model, shapes
@@ -11,6 +13,8 @@ from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 
 BUNDLED = Path(__file__).parents[1] / "assets" / "model"
+START = BUNDLED.with_name("start")
+"""Whose encoder the bundled model's adaptations begin with."""
 TEMPERATURES = "temperatures"
 
 
@@ -29,12 +33,16 @@ def read(folder: str | Path | None) -> tuple[Tagger, Params, dict[str, float]]:
 
 
 def write(
-    folder: str | Path, tagger: Tagger, params: Params, temperatures: Mapping[str, float]
+    folder: str | Path,
+    tagger: Tagger,
+    params: Params,
+    temperatures: Mapping[str, float],
+    dtype: torch.dtype | None = None,
 ) -> None:
-    """Whole or not at all; an earlier model there is replaced."""
+    """Whole or not at all; an earlier model there is replaced. For `dtype`: `checkpoint.save`."""
     own = {name: params[name] for name in shapes(tagger)}
     config = {**describe(tagger), TEMPERATURES: dict(temperatures)}
-    checkpoint.save(folder, own, config, files_of(tagger))
+    checkpoint.save(folder, own, config, files_of(tagger), dtype=dtype)
 
 
 def _temperatures(folder: Path, tagger: Tagger) -> dict[str, float]:

@@ -37,7 +37,7 @@ def first_copy(model: Model) -> Model:
 
 
 def grafted(model: Model, added: Model) -> Model:
-    """The model with the only head of another that was fitted from its `first_copy`."""
+    """The model with the only head of another, and of its encoder what `first_copy` has not."""
     encoder = model.tagger.encoder
     base, changed = (
         (encoder.base, encoder.changed) if isinstance(encoder, Branched) else (encoder, ())

@@ -71,4 +71,5 @@ def apart(marks: Iterable[Mark]) -> list[Mark]:
 def placed(marks: Iterable[Mark], offsets: Sequence[tuple[int, int]]) -> Iterator[Mark]:
     """Marks over tokens in the units of the tokens' offsets."""
     for mark in marks:
-        yield mark._replace(start=offsets[mark.start][0], end=offsets[mark.end - 1][1])
+        start, end, label, score, head = mark
+        yield Mark(offsets[start][0], offsets[end - 1][1], label, score, head)

@@ -14,10 +14,10 @@ from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.predict import folder
 from hardner.predict.cutting import Piece, pieces_of_text, pieces_of_tokens
-from hardner.predict.engine import Engine
+from hardner.predict.engine import SIZE, Engine
 from hardner.predict.keeping import Engines, engine_of
 from hardner.predict.marks import Mark, apart
-from hardner.predict.stream import BATCHES, in_order
+from hardner.predict.stream import in_order, room_for
 from hardner.types import Document, Entity, Sentence, Span
 
 Thing = TypeVar("Thing")
@@ -33,6 +33,8 @@ class Predictor:
     """Of each head: what its scores are divided by before they become probabilities (1)."""
     device: str = "cpu"
     """``cpu``, ``cuda`` (or ``cuda:1`` and so on), or ``auto``, which is either."""
+    start: Path | None = None
+    """The folder of the model with whose encoder new types begin; None: with this one's own."""
     _engine: Engine | Engines = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -52,7 +54,7 @@ class Predictor:
         """Read a model folder; without one, the model that comes with the package."""
         tagger, params, known = folder.read(path)
         warmth = tuple(known.get(domain, 1.0) for domain in tagger.domains)
-        return cls(tagger, params, warmth, device)
+        return cls(tagger, params, warmth, device, folder.START if path is None else None)
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, whole or not at all; an earlier model there is replaced."""
@@ -73,7 +75,7 @@ class Predictor:
         self,
         texts: Iterable[str],
         *,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         labels: Collection[str] | None = None,
         min_score: float = 0.0,
     ) -> Iterator[list[Entity]]:
@@ -81,7 +83,8 @@ class Predictor:
 
         Args:
             texts: Any number of them.
-            batch_size: Sentences that are computed at once; the result does not depend on it.
+            batch_size: Sentences that are computed at once, by default as many as suit the device;
+                the result does not depend on it.
             labels: Only these.
             min_score: Only entities that are as probable as that.
         """
@@ -95,7 +98,7 @@ class Predictor:
         self,
         docs: Iterable[Document],
         *,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         labels: Collection[str] | None = None,
         min_score: float = 0.0,
     ) -> Iterator[Document]:
@@ -112,7 +115,7 @@ class Predictor:
         self,
         sentences: Iterable[Sentence],
         *,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         labels: Collection[str] | None = None,
         min_score: float = 0.0,
     ) -> list[list[tuple[Span, float]]]:
@@ -130,7 +133,7 @@ class Predictor:
         self,
         sentences: Sequence[Sentence],
         *,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         labels: Collection[str] | None = None,
     ) -> list[float]:
         """The loss that the model expects on each sentence: the entropy of its tags, in nats.
@@ -138,11 +141,11 @@ class Predictor:
         Were the tags drawn from the model's own distribution, its negative log-likelihood would be
         this in the mean; heads add up. Arguments are those of `pipe`.
         """
-        heads = self._heads(labels)
+        heads, size = self._heads(labels), self._size(batch_size)
         found = [0.0] * len(sentences)
         rows = ((i, p) for i, s in enumerate(sentences) for p in pieces_of_tokens(s.tokens))
-        while some := list(islice(rows, BATCHES * batch_size)):
-            values = self._engine.surprise([p.tokens for _, p in some], heads, batch_size)
+        while some := list(islice(rows, room_for(size))):
+            values = self._engine.surprise([p.tokens for _, p in some], heads, size)
             for (row, piece), value in zip(some, values, strict=True):
                 left, right = (at - piece.offsets[0][0] for at in piece.own)
                 found[row] += sum(value[left:right])
@@ -166,21 +169,24 @@ class Predictor:
     def _marked(
         self,
         things: Iterable[tuple[Thing, Iterable[Piece]]],
-        batch_size: int,
+        batch_size: int | None,
         labels: Collection[str] | None,
         min_score: float,
     ) -> Iterator[tuple[Thing, list[Mark]]]:
-        heads = self._heads(labels)
+        heads, size = self._heads(labels), self._size(batch_size)
         told = [label for head in heads for label in self.tagger.tag_sets[head].labels]
         disputed = len(set(told)) < len(told)
 
         def tag(pieces: Sequence[Piece]) -> Iterator[list[Mark]]:
-            for marks in self._engine.tag([p.tokens for p in pieces], heads, batch_size):
+            for marks in self._engine.tag([p.tokens for p in pieces], heads, size):
                 wanted = (m for m in marks if labels is None or m.label in labels)
                 kept = [mark for mark in wanted if mark.score >= min_score]
                 yield apart(kept) if disputed else kept
 
-        return in_order(things, tag, BATCHES * batch_size)
+        return in_order(things, tag, room_for(size))
+
+    def _size(self, batch_size: int | None) -> int:
+        return SIZE[torch.device(self.device).type] if batch_size is None else batch_size
 
     def _heads(self, labels: Collection[str] | None) -> tuple[int, ...]:
         """Those that know any of the labels."""

@@ -8,11 +8,18 @@ from hardner.predict.marks import Mark, apart, placed
 
 BATCHES = 16
 """Batches of pieces in the buffer, among which those of like length are brought together."""
-TOKENS = 1 << 16
-"""In the buffer, at most, but for the last piece."""
+PIECES = 1 << 14
+"""In the buffer, at most, however large a batch is."""
+TOKENS = 64
+"""In the buffer, at most, for each piece that it has room for, but for the last piece."""
 
 Thing = TypeVar("Thing")
 Tag = Callable[[Sequence[Piece]], Iterable[Iterable[Mark]]]
+
+
+def room_for(size: int) -> int:
+    """Pieces that the buffer holds where batches are of this size."""
+    return min(BATCHES * size, PIECES)
 
 
 def in_order(
@@ -39,7 +46,7 @@ def in_order(
     for thing, pieces in things:
         found = _Found()
         for piece in pieces:
-            if len(buffer) >= room or tokens >= TOKENS:
+            if len(buffer) >= room or tokens >= room * TOKENS:
                 empty()
                 yield from _all(waiting)
             buffer.append((found, piece))

@@ -21,13 +21,15 @@ DOCUMENTS = 256
 """Handed to a process at once, at most."""
 CHARACTERS = 50_000
 """Of the texts handed to a process at once, but for the last."""
+TIMES = 16
+"""As much for a process that computes on a GPU."""
 
 
 @dataclass(frozen=True)
 class Wish:
     """What to find, and how; the fields are those of `Predictor.documents`."""
 
-    batch_size: int = 64
+    batch_size: int | None = None
     labels: Collection[str] | None = None
     min_score: float = 0.0
 
@@ -46,7 +48,7 @@ def tagged(
     pool = ProcessPoolExecutor(workers, context, _start, (model, device, threads, wish, stop))
     flying: deque[Future[list[Document]]] = deque()
     try:
-        for chunk in _chunks(documents):
+        for chunk in _chunks(documents, TIMES if device.startswith("cuda") else 1):
             flying.append(pool.submit(_tag, chunk))
             if len(flying) > 2 * workers:
                 yield from flying.popleft().result()
@@ -61,13 +63,13 @@ def tagged(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _chunks(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def _chunks(documents: Iterable[Document], times: int) -> Iterator[list[Document]]:
     chunk: list[Document] = []
     size = 0
     for document in documents:
         chunk.append(document)
         size += len(document.text)
-        if len(chunk) == DOCUMENTS or size >= CHARACTERS:
+        if len(chunk) == times * DOCUMENTS or size >= times * CHARACTERS:
             yield chunk
             chunk, size = [], 0
     if chunk:

@@ -25,7 +25,7 @@ class Job:
     model: str | None
     settings: Settings
     device: str = "cpu"
-    batch_size: int = 64
+    batch_size: int | None = None
 
     def predictor(self) -> Predictor:
         """The model, loaded."""

@@ -50,7 +50,7 @@ def tag(
     format: str | None = None,
     to: str = "jsonl",
     shard: int = 2000,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     heard: Callable[[Done], None] = lambda _: None,
 ) -> Summary:
     """Tags documents into shards with a manifest; called again, it does what is missing.
@@ -69,7 +69,7 @@ def tag(
         format: Of the inputs; by default, what each ending or content shows.
         to: ``jsonl`` or ``parquet``.
         shard: Documents of a shard, at most.
-        batch_size: Sentences computed at once.
+        batch_size: Sentences computed at once; by default what suits the device.
         heard: Told whenever a shard is done.
     """
     if to not in SHARDS:

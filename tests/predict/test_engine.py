@@ -1,0 +1,73 @@
+"""Groups that suit a GPU find what those that suit a CPU find."""
+
+from dataclasses import replace
+
+import pytest
+import small_models as models
+import tiny
+import torch
+from agreement import TIES, agree, outcome
+
+from hardner.batch import bucket
+from hardner.predict import engine
+from hardner.predict.engine import Engine
+from hardner.predict.predictor import Predictor
+from hardner.predict.stream import room_for
+from hardner.types import Sentence
+
+
+def everything() -> list[Sentence]:
+    """The example sentences, and one that is read in windows."""
+    found = [*tiny.everything("test")[0], *tiny.everything("train")[0]]
+    return [*found, Sentence(tuple(token for s in found[:30] for token in s.tokens))]
+
+
+def groups(predictor: Predictor, size: int) -> list[tuple[int, int]]:
+    """How many sentences each has, and how many words they are padded to."""
+    made = predictor._engine
+    assert isinstance(made, Engine)
+    every = made.groups([s.tokens for s in everything()], [0], size)
+    return [(len(rows), said.scores.shape[2]) for rows, said in every]
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_groups_for_a_gpu_find_the_same(
+    kind: str, single: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predictor = replace(models.predictor(kind))
+    narrow, expected = groups(predictor, 64), outcome(predictor, everything())
+    for table in (engine.PADDED, engine.SIZE, engine.ROOM):
+        monkeypatch.setitem(table, "cpu", table["cuda"])
+    wide = groups(predictor, engine.SIZE["cpu"])
+    assert all(width == bucket(width) for _, width in wide)
+    assert len(wide) < len(narrow) / 2
+    assert max(wide)[0] > 64 >= max(narrow)[0]
+    agree(expected, outcome(predictor, everything()), 2e-4)
+
+
+def test_products_in_float16_find_the_same(single: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    predictor = replace(models.predictor("transformer"))
+    expected = outcome(predictor, everything())
+    monkeypatch.setattr(engine, "_half", lambda _: torch.float16)
+    found = outcome(replace(predictor), everything())
+    assert found != expected
+    agree(expected, found, 5e-3, TIES)
+
+
+def test_a_batch_never_holds_more_than_asked_for() -> None:
+    predictor = models.predictor()
+    assert max(groups(predictor, 3))[0] == 3
+    assert (predictor._size(None), predictor._size(7)) == (64, 7)
+    assert [room_for(size) for size in (1, 64, 4096, 10**6)] == [16, 1024, 1 << 14, 1 << 14]
+
+
+def test_many_tags_leave_less_room_on_a_gpu() -> None:
+    """Stretches are joined in a table that grows with the cube of the tags."""
+    here = models.predictor("bilstm", "IOBES")
+    there = Engine(here.tagger, here.params, here.temperatures, "cuda")
+    assert there._room(4) == engine.ROOM["cuda"]
+    labels = tuple("ABCDEFGHI")
+    sets = tuple(replace(tag_set, labels=labels) for tag_set in here.tagger.tag_sets)
+    rich = replace(there, tagger=replace(here.tagger, tag_sets=sets))
+    cells = 4 * (4 * len(labels) + 2) ** 3
+    assert engine.CELLS - cells < rich._room(4) * cells <= engine.CELLS
