@@ -106,10 +106,6 @@ CHANGES: tuple[tuple[str, Changes], ...] = (
     ("twice the steps", {"steps": 200, "passes": 16}),
     ("dropout 0.05", {"dropout": 0.05}),
     ("dropout 0.2", {"dropout": 0.2}),
-    ("a tenth of the words hidden", {"hidden": 0.1}),
-    ("a fifth of the words hidden", {"hidden": 0.2}),
-    ("a third of the words hidden", {"hidden": 0.33}),
-    ("a fifth of the words hidden, twice the steps", {"hidden": 0.2, "steps": 200, "passes": 16}),
     ("mean of 3 fits", {"soup": 3}),
 )
 

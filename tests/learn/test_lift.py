@@ -14,7 +14,7 @@ from hardner.evaluate.exam import Exam
 from hardner.learn.adapt import adapt
 from hardner.learn.fit import fit, newcomer
 from hardner.learn.inner import Inner
-from hardner.learn.lift import hide, lift, lifted, mean_decoder
+from hardner.learn.lift import lift, lifted, mean_decoder
 from hardner.learn.optim import Optimizer
 from hardner.model.layers import SCORING, part_of
 from hardner.types import Sentence
@@ -36,46 +36,6 @@ def test_a_lifted_encoder_says_what_the_whole_one_says():
         found = upper.encoder(params, part, SCORING).words
         there = torch.arange(expected.shape[2]) < whole.lengths.unsqueeze(-1)
         assert torch.allclose(found[there], expected[there], atol=1e-10)
-
-
-def test_words_are_hidden_whole():
-    tagger, params, _ = target("transformer")
-    params = {n: p[:1] for n, p in params.items()}
-    upper = lift(tagger, params, 2)
-    store = lifted(upper, params, tagger.store(tiny.sentences("Gene")))
-    rows = torch.arange(24).view(2, 12)
-    batch = store.batch(rows, store.widths(rows.ravel().numpy()))
-    places, heads = batch.inputs["places"], batch.inputs["heads"]
-    torch.manual_seed(0)
-    hidden = hide(batch, 0.4).inputs["places"] != places
-    assert torch.equal(hide(batch, 0.0).inputs["places"], places)
-    assert not hidden[places == 0].any()
-    assert not hidden[..., 0].any()
-    words = []
-    for task, row in np.ndindex(2, 12):
-        starts = heads[task, row, : batch.lengths[task, row]].tolist()
-        ends = [*starts[1:], int((places[task, row] > 0).sum()) - 1]
-        for start, end in zip(starts, ends, strict=True):
-            own = hidden[task, row, start:end]
-            assert own.all() or not own.any()
-            words.append(bool(own.any()))
-    assert 0.3 < np.mean(words) < 0.5
-    mask = batch.inputs["table.lower"][-1]
-    assert torch.equal(mask, params["encoder.pieces"][0, upper.encoder.whole.pieces.hidden])
-
-
-def test_hiding_words_changes_a_fit_and_wants_all_layers():
-    tagger, params, store = target("transformer")
-    whole = replace(RULE, layers=tagger.encoder.transformer.layers)
-    plain, found = (
-        fit(tagger, params, store, ROWS, r, SEEDS) for r in (whole, replace(whole, hidden=0.3))
-    )
-    assert not torch.equal(plain["decoder.weight"], found["decoder.weight"])
-    with pytest.raises(HardnerError, match="all layers"):
-        fit(tagger, params, store, ROWS, replace(RULE, layers=1, hidden=0.3), SEEDS)
-    bilstm = target("bilstm")
-    with pytest.raises(HardnerError, match="all layers"):
-        fit(*bilstm, ROWS, replace(RULE, hidden=0.3), SEEDS)
 
 
 @pytest.mark.parametrize("optimizer", [Optimizer("sgd"), Optimizer("adamw")], ids=["sgd", "adamw"])

@@ -61,8 +61,6 @@ class Adaptation:
     """Its kind; by default the model's own."""
     soup: int = 1
     """How often a sample is fitted, in another order each time; the outcomes are averaged."""
-    hidden: float = 0.0
-    """Share of the words that a step hides, as pre-training did; all ``layers`` must be fitted."""
     background: int = 0
     """Sentences of `hardner.learn.background` that each step learns from as well."""
     caution: float = 0.0

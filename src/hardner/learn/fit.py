@@ -17,7 +17,7 @@ from hardner.learn.background import background
 from hardner.learn.graph import Replay, arithmetic
 from hardner.learn.inner import spread, stride
 from hardner.learn.lessons import Lessons, teach
-from hardner.learn.lift import hide, hides, lift, lifted, lowered, mean_decoder
+from hardner.learn.lift import lift, lifted, lowered, mean_decoder
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
@@ -88,8 +88,6 @@ def fit(
         tagger = lift(tagger, params, adaptation.layers)
         store = lifted(tagger, params, store)
         params = {n: p for n, p in params.items() if n not in lowered(tagger)}
-    if adaptation.hidden and not hides(tagger):
-        raise HardnerError("words can be hidden only where all layers of a transformer are fitted")
     samples = _Samples(tagger, params, store, rows, adaptation, seeds)
     found = samples.averaged()
     if unlabelled is not None:
@@ -155,8 +153,6 @@ class _Samples(NamedTuple):
                 rate: Tensor, drawn: Tensor, widths: dict[str, int] = widths
             ) -> tuple[list[Tensor], list[Tensor]]:
                 batch = store.batch(drawn, widths)
-                if rule.hidden:
-                    batch = hide(batch, rule.hidden)
                 if lessons:
                     last = drawn[:, -min(rule.pupil.batch, lessons.rows.shape[1]) :]
                     losses = lessons.losses(tagger, batch, last, rule.pupil.trust, mode)

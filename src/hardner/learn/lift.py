@@ -83,8 +83,7 @@ def lifted(tagger: Tagger, params: Params, store: Store) -> Store:
     pieces, limit = store.streams["pieces"], upper.whole.pieces.limit
     transformer, own = upper.whole.transformer, scoped(params, "encoder")
     flat = len(pieces.values)
-    table = torch.zeros(2 + flat, upper.size, device=store.device, dtype=own["pieces"].dtype)
-    table[-1] = own["pieces"][0, upper.whole.pieces.hidden]  # for what `hide` hides
+    table = torch.zeros(1 + flat, upper.size, device=store.device, dtype=own["pieces"].dtype)
     order = np.argsort(pieces.widths[:-1], kind="stable")[::-1].copy()
     start = 0
     while start < len(order):
@@ -109,21 +108,6 @@ def lifted(tagger: Tagger, params: Params, store: Store) -> Store:
     }
     raised.tables = {"table.lower": table}
     return raised
-
-
-def hides(tagger: Tagger) -> bool:
-    """Whether words can be hidden from it: nothing it reads was made of their neighbours."""
-    return isinstance(tagger.encoder, Upper) and not tagger.encoder.first
-
-
-def hide(batch: Batch, share: float) -> Batch:
-    """The batch of a lifted store, at random some of its words hidden, all their pieces."""
-    places, heads = batch.inputs["places"], batch.inputs["heads"]
-    begins = torch.zeros_like(places).scatter(2, heads, 1)  # [M, B, P], 1 where a word does
-    drawn = torch.rand(places.shape, device=places.device).gather(2, begins.cumsum(2))
-    hidden = (drawn < share) & (places > 0) & (begins.cumsum(2) > begins[..., :1])
-    last = len(batch.inputs["table.lower"]) - 1
-    return replace(batch, inputs={**batch.inputs, "places": places.masked_fill(hidden, last)})
 
 
 def mean_decoder(tagger: Tagger, params: Params) -> dict[str, Tensor]:

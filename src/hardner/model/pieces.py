@@ -62,14 +62,6 @@ class Pieces:
         first, last, unknown = (_piece(tokenizer, name) for name in ("[CLS]", "[SEP]", "[UNK]"))
         return cls(Splitter(tokenizer), first, last, unknown, limit, overlap_of(limit))
 
-    @property
-    def hidden(self) -> int:
-        """Stands for a hidden word: ``[MASK]`` where the tokenizer has it, else as for unknown."""
-        found = None
-        if isinstance(self.split, Splitter):
-            found = self.split.tokenizer.token_to_id("[MASK]")
-        return self.unknown if found is None else found
-
     def of(self, word: str) -> tuple[int, ...]:
         """The pieces of a word: never none, and no more than lie in one window wherever cut."""
         known = self._cache.get(word)
