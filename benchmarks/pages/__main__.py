@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 
 import ablation
+import bundled
 import calibration
 import few_shot
 import scale
+import suggest
 import tagging
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +25,8 @@ PAGES = {
     "docs/tagging.md": tagging.page,
     "docs/calibration.md": calibration.page,
     "docs/scale.md": scale.page,
+    "docs/suggest.md": suggest.page,
+    "docs/model-card.md": bundled.page,
     "results/ablation.md": ablation.page,
 }
 

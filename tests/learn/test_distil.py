@@ -71,7 +71,11 @@ def test_the_loss_is_the_cross_entropy_of_the_marginals() -> None:
         how,
     )
     rows = torch.arange(5)
-    loss = lesson.loss(params, rows, lesson.widths(rows.numpy()))
+    shown, read = lesson.widths(rows.numpy())
+    loss = lesson.loss(params, rows, (shown, read))
+    wide = [{n: w + 9 for n, w in own.items()} for own in (shown, read)]
+    for wider in ((wide[0], read), (shown, wide[1])):
+        assert lesson.loss(params, rows, wider).item() == pytest.approx(loss.item(), rel=1e-6)
     total = words = 0.0
     for row in range(5):
         wide = lesson.widths(np.array([row]))
