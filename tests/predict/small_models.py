@@ -9,13 +9,18 @@ from pathlib import Path
 import tiny
 import torch
 
-from hardner.model.layers import SCORING
+from hardner.model.layers import SCORING, Params
+from hardner.model.tagger import Tagger
 from hardner.predict.predictor import Predictor
 
 
-@cache
 def predictor(kind: str = "bilstm", scheme: str = "IOB2", decoder: str = "crf") -> Predictor:
     """A model with the heads of `tiny`; each finds something here and there."""
+    return Predictor(*_model(kind, scheme, decoder))
+
+
+@cache
+def _model(kind: str, scheme: str, decoder: str) -> tuple[Tagger, Params]:
     tagger = tiny.tagger(kind, decoder, scheme)
     params = tiny.params(tagger, dtype=torch.float32)
     words = tagger.encoder(params, tiny.batch(tagger, tasks=4, rows=4), SCORING).words
@@ -26,7 +31,7 @@ def predictor(kind: str = "bilstm", scheme: str = "IOB2", decoder: str = "crf") 
     params["decoder.weight"] = weight
     params["decoder.bias"] = -(weight @ centre)
     params["decoder.bias"][..., 0] += 1.5
-    return Predictor(tagger, params)
+    return tagger, params
 
 
 @cache

@@ -132,5 +132,7 @@ def joined(device: str) -> Iterator[Ranks]:
     except (RuntimeError, ValueError) as error:
         said = str(error).strip().partition("\n")[0]
         raise HardnerError(f"the ranks do not find each other: {said}") from None
-    yield Ranks(distributed.get_rank(), distributed.get_world_size(), joined=True)
-    distributed.destroy_process_group()
+    try:
+        yield Ranks(distributed.get_rank(), distributed.get_world_size(), joined=True)
+    finally:  # else its threads may end the process in their own way
+        distributed.destroy_process_group()
