@@ -13,7 +13,7 @@ from hardner.evaluate.exam import Exam
 from hardner.evaluate.score import Breakdown, breakdown, score
 from hardner.learn.adapt import adapt
 from hardner.learn.adaptation import PRESETS, Adaptation, adaptation
-from hardner.learn.fit import batches, fit
+from hardner.learn.fit import Tail, batches, fit
 from hardner.learn.optim import Optimizer
 from hardner.model.layers import part_of
 
@@ -170,3 +170,27 @@ def test_fitting_learns_the_sample():
         f1 = [sum(found.values(), Breakdown()).score.f1 for found in exam(fitted)]
         assert f1[sample] > 0.8
         assert exam(params)[sample] != exam(fitted)[sample]
+
+
+def test_the_mean_of_the_last_steps(monkeypatch):
+    """Of seven tenths of ten steps: the fourth's outcome to the tenth's."""
+    tagger, params, store = target("bilstm")
+    rule = replace(RULE, steps=10, passes=0.0)
+    seen = []
+    after = Tail.after
+
+    def noted(tail, step):
+        seen.append([tensor.clone() for tensor in tail._current])
+        after(tail, step)
+
+    monkeypatch.setattr(Tail, "after", noted)
+    last = fit(tagger, params, store, ROWS, rule, SEEDS)
+    steps = list(seen)
+    assert len(steps) == 10
+    found = fit(tagger, params, store, ROWS, replace(rule, tail=0.7), SEEDS)
+    moving = [name for name in last if not torch.equal(last[name], found[name])]
+    assert "decoder.weight" in moving
+    for name in moving:
+        (place,) = [i for i, value in enumerate(steps[-1]) if torch.equal(value, last[name])]
+        expected = torch.stack([step[place] for step in steps[3:]]).mean(0)
+        assert torch.allclose(found[name], expected, atol=1e-12)

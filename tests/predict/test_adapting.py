@@ -17,6 +17,7 @@ from hardner.model.describe import load_model, save_model, shapes
 from hardner.predict import adapting, guard
 from hardner.predict.adapting import adapt
 from hardner.predict.crossval import Course, counted, crossed, folds_of
+from hardner.predict.examples import examples
 from hardner.predict.forecast import Range, Trial, f1_of, forecast
 from hardner.predict.guard import Refused
 from hardner.predict.keeping import Model
@@ -54,6 +55,24 @@ def test_a_new_type_is_learnt():
     assert report.expected.more == 10
     assert heard == [(i, 5) for i in range(1, 6)]  # three folds, a small one, and all of them
     assert report.seconds > 0
+
+
+def test_what_is_learnt_is_the_mean_of_fits_that_begin_alike(monkeypatch):
+    alone = adapt(known(), DRUGS).predictor.params
+    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, start="zero"))
+    found = adapt(known(), DRUGS).predictor.params
+    given = examples(DRUGS, None)
+    course = adapting._course(known(), given, None, 0)
+    rows = [range(9), *(fold.learnt for fold in folds_of(given.sentences, 3))]
+    (whole,) = course.fitted(rows[:1], lambda models: None)
+    parts = course.fitted(rows[1:], lambda models: None)
+    for name, value in found.items():
+        each = np.stack([model[name].numpy() for model in (whole, *parts)])
+        np.testing.assert_allclose(value.numpy(), each.mean(0), atol=1e-6)
+    assert any(not torch.equal(found[name], whole[name]) for name in found)
+    apart = replace(course, rule=RULE)
+    (whole,) = apart.fitted(rows[:1], lambda models: None)
+    assert all(torch.equal(alone[name], whole[name]) for name in alone)
 
 
 def test_the_seed_decides():

@@ -59,6 +59,8 @@ class Adaptation:
     """Of a new decoder; the mean is that of the model's decoders for a single label."""
     decoder: Kind | None = None
     """Its kind; by default the model's own."""
+    tail: float = 0.0
+    """Share of the steps, the last ones, of whose parameters the mean is taken."""
     soup: int = 1
     """How often a sample is fitted, in another order each time; the outcomes are averaged."""
     background: int = 0
@@ -120,12 +122,13 @@ _BEST_TRANSFORMER = Adaptation(
 _QUICK_TRANSFORMER = replace(
     _BEST_TRANSFORMER,
     steps=25,
-    rate=2e-3,
+    rate=1.4e-3,
     passes=7,
     batch=6,
     background=3,
     layers=4,
-    scales={"decoder": 15.0},
+    scales={"decoder": 20.0},
+    tail=0.7,
     pupil=Pupil(steps=50),
 )
 

@@ -144,6 +144,7 @@ class _Samples(NamedTuple):
         here = store.device.type == "cpu"
         fused = here and inner.optimizer.rule == "adamw"
         mode = Mode(rule.dropout)
+        tail = Tail([current[name] for name in moving], inner.steps - int(rule.tail * inner.steps))
         for step, drawn in enumerate(order):
             # On a GPU each width is captured anew, so that there is one for all steps.
             widths = store.widths((drawn if here else order).ravel())
@@ -164,9 +165,10 @@ class _Samples(NamedTuple):
 
             inputs = [torch.tensor(1 - step / inner.steps), torch.from_numpy(drawn)]
             replay((tuple(widths.items()), drawn.shape), compute, inputs)
+            tail.after(step)
             if lessons and heard:
                 heard(step + 1, inner.steps)
-        return current
+        return current | dict(zip(moving, tail.mean(), strict=True))
 
     def order(self, steps: int, lessons: Lessons | None) -> Ints:
         """What each step learns from: [steps, M, sentences], those without labels at the end."""
@@ -181,6 +183,30 @@ class _Samples(NamedTuple):
             others = [seed_of("unlabelled", seed) for seed in self.seeds]
             parts.append(batches(lessons.rows, steps, self.rule.pupil.batch, others))
         return np.concatenate(parts, axis=2)
+
+
+class Tail:
+    """The mean of parameters over the last steps: the path of few large steps is not smooth."""
+
+    def __init__(self, current: list[Tensor], first: int) -> None:
+        """Args: ``current`` is moved in place; steps from ``first`` on count."""
+        self._current, self._first = current, first
+        self._sums: list[Tensor] = []
+        self._steps = 0
+
+    def after(self, step: int) -> None:
+        """Take in what a step has led to."""
+        if step < self._first:
+            return
+        self._steps += 1
+        if self._sums:
+            torch._foreach_add_(self._sums, self._current)
+        else:
+            self._sums = [tensor.clone() for tensor in self._current]
+
+    def mean(self) -> list[Tensor]:
+        """Of the steps that counted; where there was none, the parameters as they are."""
+        return [total / self._steps for total in self._sums] or self._current
 
 
 def batches(rows: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:

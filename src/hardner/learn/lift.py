@@ -21,6 +21,7 @@ from hardner.model.layers import SCORING, Mode, Params, scoped
 from hardner.model.tagger import Tagger
 from hardner.types import Sentence
 
+LOWER = "table.lower"
 ROOM = 1 << 15
 """Pieces that go through the lower layers at once, padding counted."""
 
@@ -48,7 +49,7 @@ class Upper:
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """Each word's vector is that of its first piece, as for the whole encoder."""
         windows = in_windows(batch.inputs["places"], self.whole.pieces.limit)  # [M, W, P]
-        x = functional.embedding(windows, batch.inputs["table.lower"])  # [M, W, P, D]
+        x = functional.embedding(windows, batch.inputs[LOWER])  # [M, W, P, D]
         own, transformer = scoped(params, "encoder"), self.whole.transformer
         x = transformer.layers_on(own, x, windows > 0, range(self.first, transformer.layers), mode)
         return take_words(transformer.finish(own, x), batch, mode)
@@ -77,9 +78,14 @@ def lowered(tagger: Tagger) -> list[str]:
 
 @torch.no_grad()
 def lifted(tagger: Tagger, params: Params, store: Store) -> Store:
-    """The sentences of a store with what the lower layers of a lifted tagger say of each piece."""
+    """The sentences of a store with what the lower layers of a lifted tagger say of each piece.
+
+    One that has it already stays as it is.
+    """
     upper = tagger.encoder
     assert isinstance(upper, Upper)
+    if LOWER in store.tables:
+        return store
     pieces, limit = store.streams["pieces"], upper.whole.pieces.limit
     transformer, own = upper.whole.transformer, scoped(params, "encoder")
     flat = len(pieces.values)
@@ -106,7 +112,7 @@ def lifted(tagger: Tagger, params: Params, store: Store) -> Store:
         "places": Ragged(places, pieces.starts, pieces.lengths, pieces.widths),
         "heads": store.streams["heads"],
     }
-    raised.tables = {"table.lower": table}
+    raised.tables = {LOWER: table}
     return raised
 
 

@@ -21,7 +21,7 @@ from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.predict import guard
 from hardner.predict.calibrate import likeliest, loss_of
-from hardner.predict.crossval import Course, Crossed, Heard, counted, crossed, models_of
+from hardner.predict.crossval import Course, Crossed, Heard, counted, crossed, mean, models_of
 from hardner.predict.examples import Examples, examples
 from hardner.predict.forecast import Forecast, forecast
 from hardner.predict.keeping import Model, first_copy, grafted
@@ -107,9 +107,11 @@ def adapt(
     models = models_of(len(given.sentences), folds)
     tick = _ticker(heard, models + (PUPIL if text else 0))
     seen = crossed(course, folds, tick) if len(given.sentences) > 1 else None
-    (params,) = replace(course, unlabelled=text).fitted(
+    (params,) = (replace(course, unlabelled=text) if text else course).fitted(
         [range(len(given.sentences))], tick, lambda done, of: tick(_parts(done, of))
     )
+    if seen and not text and course.rule.start == "zero":
+        params = mean([params, *(held.params for held in seen.models)])
     _check(course, params, seen)
     notes, expected = list(given.notes), None
     if text:

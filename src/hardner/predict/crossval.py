@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hardner.batch import Store, TagSet
 from hardner.learn.adaptation import Adaptation
 from hardner.learn.fit import background_for, fit, newcomer
+from hardner.learn.lift import lift, lifted
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.predict.forecast import Trial
@@ -56,6 +57,14 @@ class Course:
         every = (*self.sentences, *self.unlabelled, *background_for(self.rule))
         return self.tagger.store(every, device=self.device)
 
+    @cached_property
+    def read(self) -> Store:
+        """The same as fits read them: layers that the rule leaves alone have read them once."""
+        if not self.rule.layers:
+            return self.store
+        params = self.start(0)
+        return lifted(lift(self.tagger, params, self.rule.layers), params, self.store)
+
     def start(self, *tasks: int) -> Params:
         """Where the fits of these numbers begin."""
         seeds = [seed_of("decoder", self.seed, task) for task in tasks]
@@ -86,7 +95,7 @@ class Course:
                 row[: len(task)] = task
             seeds = [seed_of("adapt", self.seed, number) for number in numbers]
             start, rule = self.start(*numbers), self.rule
-            params = fit(self.tagger, start, self.store, rows, rule, seeds, more, heard)
+            params = fit(self.tagger, start, self.read, rows, rule, seeds, more, heard)
             found += [own(params, i) for i in range(len(some))]
             tick(len(some))
         return found
@@ -137,6 +146,16 @@ def own(params: Params, task: int) -> Params:
     return {n: p if p.shape[0] == 1 else p[task : task + 1] for n, p in params.items()}
 
 
+def mean(models: Sequence[Params]) -> Params:
+    """Of fits that began alike: steadier than any of them, and they have been paid for."""
+    kept, *others = models
+    found = dict(kept)
+    for name, value in kept.items():
+        if any(other[name] is not value for other in others):
+            found[name] = torch.stack([model[name] for model in models]).mean(0)
+    return found
+
+
 def folds_of(sentences: Sequence[Sentence], folds: int, seed: int = 0) -> list[Fold]:
     """Each fold held out from the others; sentences with mentions are spread over all of them.
 
@@ -180,7 +199,9 @@ def crossed(course: Course, folds: int, tick: Callable[[int], None]) -> Crossed:
     """Fit and judge a model of each fold, and a small one."""
     forward = folds_of(course.sentences, folds, course.seed)
     back = [Fold(fold.held, fold.learnt) for fold in forward[:1] if len(forward) > 2]
-    once = replace(course, rule=replace(course.rule, soup=1))
+    once = course
+    if course.rule.soup > 1:
+        once = replace(course, rule=replace(course.rule, soup=1))
     fitted = once.fitted([fold.learnt for fold in (*forward, *back)], tick)
     ahead, behind = fitted[: len(forward)], fitted[len(forward) :]
     return Crossed(
