@@ -9,6 +9,7 @@ FORMS = {
     "hardner": "bundled model",
     "hardner ONNX": "the same, ONNX",
     "hardner ONNX int8": "the same, ONNX in 8 bits",
+    "hardner fast": "a BiLSTM that it taught (`hardner distil`)",
     "spaCy": "spaCy's CPU network",
     OTHER: "the same, two processes",
     PEER: "BERT-base in a transformers pipeline",
