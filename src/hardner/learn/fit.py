@@ -14,7 +14,7 @@ from hardner.errors import HardnerError
 from hardner.learn.adapt import adapt, losses_on
 from hardner.learn.adaptation import Adaptation
 from hardner.learn.background import background
-from hardner.learn.graph import Replay, arithmetic
+from hardner.learn.graph import Replay, arithmetic, brisk
 from hardner.learn.inner import spread, stride
 from hardner.learn.lessons import Lessons, teach
 from hardner.learn.lift import lift, lifted, lowered, mean_decoder
@@ -159,7 +159,7 @@ class _Samples(NamedTuple):
                     losses = lessons.losses(tagger, batch, last, rule.pupil.trust, mode)
                 else:
                     losses = losses_on(tagger, batch, mode)
-                with arithmetic(rule.precision, store.device):
+                with brisk(rule.precision, store.device):
                     done = stride(losses, current, start, inner, state, rate, inplace=fused)
                 return [done.moved[name] for name in moving] + [done.state[k] for k in state], []
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from threading import Lock
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Ints, Store, TagSet, bucket
+from hardner.learn.graph import multiplies_halves
 from hardner.model.bert import BertEncoder
 from hardner.model.branched import Branched
 from hardner.model.crf_decode import viterbi
@@ -164,15 +165,7 @@ def _half(device: str) -> torch.dtype | None:
     """
     if torch.device(device).type == "cuda":
         return torch.float16
-    return torch.bfloat16 if _multiplies_halves() else None
-
-
-@cache
-def _multiplies_halves() -> bool:
-    """Whether this CPU has instructions for products of bfloat16; else they would be slow."""
-    ask = getattr(torch.cpu, "get_capabilities", None)  # an older torch cannot say
-    known: dict[str, object] = ask() if ask else {}
-    return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
+    return torch.bfloat16 if multiplies_halves() else None
 
 
 def _like(store: Store, count: int, size: int, room: int) -> Iterator[tuple[Ints, dict[str, int]]]:
