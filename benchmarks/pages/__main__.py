@@ -7,6 +7,7 @@ written, and a page that does not say what the lines say is an error.
 """
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import ablation
@@ -31,10 +32,10 @@ PAGES = {
 }
 
 
-def filled(text: str, made: str) -> str:
-    """The page with that between the marks."""
+def filled(text: str, lines: Iterable[str]) -> str:
+    """The page with these between the marks."""
     before, _, rest = text.partition(START)
-    return before + START + made + END + rest.partition(END)[2]
+    return before + START + "\n".join(lines) + "\n" + END + rest.partition(END)[2]
 
 
 def main() -> int:

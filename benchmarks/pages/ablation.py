@@ -11,12 +11,9 @@ FIELDS = ("steps", "rate", "layers", "decoder", "start", "scales", "background",
 BETWEEN = {"start": "decoder's start", "scales": "rates times"}
 
 
-def page() -> str:
-    return "\n".join(_tables(lines.of("results/ablation.jsonl"))) + "\n"
-
-
-def _tables(every: list[dict[str, Any]]) -> Iterator[str]:
+def page() -> Iterator[str]:
     """A table for each set of samples; a row a recipe, as it was tried."""
+    every = lines.of("results/ablation.jsonl")
     for samples in sorted({line["samples"] for line in every}):
         yield f"{samples} samples of each type:\n"
         heads = [f"{k} sentences" for k in SHOTS]

@@ -5,11 +5,7 @@ from collections.abc import Iterator
 import lines
 
 
-def page() -> str:
-    return "\n".join(_rows()) + "\n"
-
-
-def _rows() -> Iterator[str]:
+def page() -> Iterator[str]:
     yield "| corpus | head | precision | recall | strict F1 | level | commit |"
     yield "|---|---|---|---|---|---|---|"
     for line in lines.of("results/out_of_the_box.jsonl"):

@@ -5,11 +5,7 @@ from collections.abc import Iterator
 import lines
 
 
-def page() -> str:
-    return "\n".join(_rows()) + "\n"
-
-
-def _rows() -> Iterator[str]:
+def page() -> Iterator[str]:
     yield "| head, test corpus | error at T = 1 | error, calibrated | commit |"
     yield "|---|---|---|---|"
     found = {line["case"].partition(",")[0]: line for line in lines.latest("calibration").values()}

@@ -17,16 +17,9 @@ SHOTS = (5, 10, 20, 50, 100)
 DEMONSTRATED = "MRC with demonstrations"
 
 
-def summary() -> str:
-    return "\n".join(_summary(gather([RESULTS]))) + "\n"
-
-
-def page() -> str:
-    return "\n".join(_page(gather([RESULTS]))) + "\n"
-
-
-def _summary(results: Sequence[Result]) -> Iterator[str]:
+def summary() -> Iterator[str]:
     """The mean over the corpora by the number of sentences, beside the best published one."""
+    results = gather([RESULTS])
     yield "| labelled sentences | " + " | ".join(map(str, SHOTS)) + " |"
     yield "|---" * (1 + len(SHOTS)) + "|"
     for unlabelled in sorted({r.unlabelled for r in results if r.method == BEST}):
@@ -49,7 +42,8 @@ def mean_of(results: Sequence[Result], corpora: Sequence[str]) -> str:
     return f"{fmean(map(fmean, each)):.3f}" if all(each) else "-"
 
 
-def _page(results: Sequence[Result]) -> Iterator[str]:
+def page() -> Iterator[str]:
+    results = gather([RESULTS])
     yield "## Few-shot: a domain that training has not seen\n"
     yield markdown(build(results))
     yield "At 50 sentences, beside the highest published figures found (Su et al. 2024; other"

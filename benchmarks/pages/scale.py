@@ -20,10 +20,10 @@ Figures = Mapping[tuple[str, str], float]
 """By case and device; a name of a case stands for its end."""
 
 
-def page() -> str:
+def page() -> Iterator[str]:
     own = list(lines.latest("scale").values())
     figures = {(str(line["case"]), str(line["device"])): float(str(line["ours"])) for line in own}
-    return "\n".join((*measured(own), *pubmed(figures), *table(figures))) + "\n"
+    yield from (*measured(own), *pubmed(figures), *table(figures))
 
 
 def measured(own: Sequence[Line]) -> Iterator[str]:

@@ -7,11 +7,7 @@ import lines
 MEAN, LAST, WORDS = "mean F1 of the rounds", "F1 after the last", "words to read"
 
 
-def page() -> str:
-    return "\n".join(_rows()) + "\n"
-
-
-def _rows() -> Iterator[str]:
+def page() -> Iterator[str]:
     yield "| corpus | how | rounds' mean: suggested, random | after the last | words | commit |"
     yield "|---|---|---|---|---|---|"
     found = lines.latest("suggest")

@@ -17,11 +17,7 @@ FORMS = {
 }
 
 
-def page() -> str:
-    return "\n".join(_rows()) + "\n"
-
-
-def _rows() -> Iterator[str]:
+def page() -> Iterator[str]:
     found = lines.latest("tagging")
     yield "| tagger | words a second | against the BERT-base pipeline | memory | F1 | commit |"
     yield "|---|---|---|---|---|---|"
