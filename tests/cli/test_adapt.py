@@ -227,8 +227,9 @@ def test_ctrl_c_leaves_nothing(
     owner, name = (crossval, "fit") if where == "fitting" else (checkpoint, "save_file")
     monkeypatch.setattr(owner, name, interrupted)
     out = drugs.with_name("m")
-    code, said, _ = call("adapt", drugs, "--out", out, "--model", model)
+    code, said, err = call("adapt", drugs, "--out", out, "--model", model)
     assert (code, said) == (130, "")
+    assert err == "interrupted; nothing was written\n"
     assert [path.name for path in drugs.parent.iterdir()] == [drugs.name]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hardner.cli.convert import _format
-from hardner.cli.terminal import bar, interruptible, stderr, warned
+from hardner.cli.terminal import bar, interruptible, spoken, stderr, warned
 from hardner.errors import FileError, HardnerError
 from hardner.files import shown
 from hardner.formats import Report, read
@@ -82,11 +82,12 @@ def adapt(
     - `hardner adapt brat-folder/ --label Device --keep --out larger-model --json`
     """
     with interruptible(lambda: False), warned():
-        _check_out(out, force)
-        given = _labelled(labelled, label, source_format)
-        judged = _labelled(test, given.label, source_format) if test else None
-        more = _unlabelled(unlabelled, source_format) if unlabelled else None
-        told = _adapted(given, more, model, device, keep, seed, force, out)
+        with spoken("interrupted; nothing was written"):
+            _check_out(out, force)
+            given = _labelled(labelled, label, source_format)
+            judged = _labelled(test, given.label, source_format) if test else None
+            more = _unlabelled(unlabelled, source_format) if unlabelled else None
+            told = _adapted(given, more, model, device, keep, seed, force, out)
         report, predictor = told
         score = _score(predictor, judged) if judged else None
     for note in dict.fromkeys((*given.notes, *report.notes, *_shared(given, judged))):

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +11,7 @@ import typer
 from hardner.cli.convert import _format, _progress, _scheme
 from hardner.cli.engine import ADDRESS, ENGINE, Engine, tag_on_ray
 from hardner.cli.outputs import Output
-from hardner.cli.terminal import interruptible, stderr
+from hardner.cli.terminal import interruptible, spoken, stderr
 from hardner.errors import HardnerError
 from hardner.files import is_standard
 from hardner.formats import Report
@@ -135,7 +134,8 @@ def tag(
     wish = Wish(batch_size, _names(labels), min_score)
     predictor = Predictor.load(model, device)
     tally = Tally()
-    with interruptible(lambda: False), _spoken(keeps), _progress() as tick:
+    kept = "; what is finished is kept: the same command and --resume go on" if keeps else ""
+    with interruptible(lambda: False), spoken(f"interrupted{kept}"), _progress() as tick:
 
         def work(documents: Iterable[Document]) -> Iterator[Document]:
             for document in _tagged(documents, predictor, model, workers or 1, wish):
@@ -239,15 +239,3 @@ def _by_line(
     with part_of(path, json.dumps([job, *stamps]), resume) as part:
         for document in inputs(sources, part.done).through(work):
             part.add(output.line(document))
-
-
-@contextmanager
-def _spoken(keeps: bool) -> Iterator[None]:
-    """An interrupt, with what to do next."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if keeps:
-            said = "interrupted; what is finished is kept: the same command and --resume go on"
-            stderr.print(said, markup=False)
-        raise

@@ -58,3 +58,13 @@ def interruptible(ready: Callable[[], bool] = lambda: True) -> Iterator[Callable
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def spoken(said: str) -> Iterator[None]:
+    """An interrupt, with a line that says what it leaves behind."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        stderr.print(said, markup=False)
+        raise
