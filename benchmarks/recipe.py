@@ -1,6 +1,7 @@
 """Which adaptation recipe is best for a type that training has not seen.
 
     python benchmarks/recipe.py --root CORPORA --encoder RUN/model [--device cuda]
+    python benchmarks/recipe.py --root CORPORA --vectors VECTORS.bin  # of the BiLSTM
 
 A model is trained on the types of thirteen corpora (diseases, drugs, genes, species), then fitted
 to a few sentences of each of six types of other domains (cells, their parts, what they do) and
@@ -24,13 +25,16 @@ import torch
 from hardner import corpora
 from hardner.batch import TagSet
 from hardner.episodes import few_shot
+from hardner.evaluate.contender import Model, with_words
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.provenance import commit
 from hardner.learn.adaptation import Adaptation, adaptation
+from hardner.learn.background import background
 from hardner.learn.draws import drawing
 from hardner.learn.experiment import experiment
 from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.graph import arithmetic
+from hardner.learn.heads import heads_for
 from hardner.learn.loop import begin, loop
 from hardner.learn.material import BENCHMARK, gather, relabelled, with_labels
 from hardner.learn.network import network
@@ -50,6 +54,8 @@ UNSEEN = (
 )
 LINES = Path(__file__).parents[1] / "results" / "ablation.jsonl"
 TAGS = TagSet("unseen", ("E",))
+DECODERS = {"transformer": "softmax", "bilstm": "crf"}
+"""Of the models that are trained on the sources."""
 
 Changes = Mapping[str, Any]
 
@@ -85,8 +91,10 @@ REHEARSAL = {
 }
 """As in experiments/types-hgda-*.toml."""
 START = Start(1500, 0.5)
-BASE = adaptation("best", "transformer")
-CHANGES: tuple[tuple[str, Changes], ...] = (
+OF_WORDS = Start(1500)
+"""What a BiLSTM starts from: there is no pre-trained one to lie half-way from."""
+Variants = tuple[tuple[str, Changes], ...]
+CHANGES: Variants = (
     ("none", {}),
     ("no caution", {"caution": 0.0}),
     ("caution 2", {"caution": 2.0}),
@@ -106,6 +114,29 @@ CHANGES: tuple[tuple[str, Changes], ...] = (
     ("twice the steps", {"steps": 200, "passes": 16}),
     ("dropout 0.05", {"dropout": 0.05}),
     ("dropout 0.2", {"dropout": 0.2}),
+    ("one fit", {"soup": 1}),
+    ("mean of 6 fits", {"soup": 6}),
+    ("mean of 3 fits, twice the rate", {"rate": 1.2e-3}),
+    ("one fit, mean of the last half of its steps", {"soup": 1, "tail": 0.5}),
+    ("mean of 3 fits and of the last half of their steps", {"tail": 0.5}),
+)
+CHANGES_OF_WORDS: Variants = (
+    ("none", {}),
+    ("caution 0.5", {"caution": 0.5}),
+    ("caution 1", {"caution": 1.0}),
+    ("caution 2", {"caution": 2.0}),
+    ("no background sentences", {"background": 0}),
+    ("16 background sentences a step", {"background": 16}),
+    ("decoder starts from zero", {"start": "zero"}),
+    ("decoder starts from the mean of the known ones", {"start": "mean"}),
+    ("decoder at the encoder's rate", {"scales": {}}),
+    ("decoder at 20 times the encoder's rate", {"scales": {"decoder": 20.0}}),
+    ("a quarter of the rate", {"rate": 1e-3}),
+    ("half the rate", {"rate": 2e-3}),
+    ("twice the rate", {"rate": 8e-3}),
+    ("a third of the steps", {"steps": 50, "passes": 5}),
+    ("dropout 0.5", {"dropout": 0.5}),
+    ("mean of the last half of the steps", {"tail": 0.5}),
     ("mean of 3 fits", {"soup": 3}),
 )
 
@@ -132,18 +163,22 @@ def pools(root: Path, most: int) -> Iterator[Pool]:
 class Trainer:
     """The sources, read once, and models that were trained on them for a while."""
 
-    def __init__(self, root: Path, encoder: Path, device: str) -> None:
+    def __init__(
+        self, root: Path, encoder: dict[str, str], known: Sequence[Sentence], device: str
+    ) -> None:
+        """Args: ``known`` are the sentences that the models will be given later."""
         self.table: dict[str, Any] = {
             "method": "multitask",
             "preset": "best",
-            "encoder": {"kind": "transformer", "folder": str(encoder)},
-            "decoder": {"kind": "softmax", "per": "type"},
+            "encoder": encoder,
+            "decoder": {"kind": DECODERS[encoder["kind"]], "per": "type"},
             "data": {"root": str(root), "corpora": list(SOURCES)},
             "train": {"tasks": 8, "shots": 16},
         }
         plan = experiment(self.table, {})
         self.material = gather(plan)
-        self.tagger, params = network(plan, self.material)
+        model = Model(*network(plan, self.material))
+        self.tagger, params = with_words(model, plan.encoder.vectors, known)
         self.params = {n: p.to(device) for n, p in params.items()}
         self.device = device
         self._trained: dict[Start, Params] = {Start(0): self.params}
@@ -163,7 +198,9 @@ class Trainer:
 
     def _train(self, params: Params, how: dict[str, Any], iterations: int) -> Params:
         plan = experiment(merged(self.table, how), {"train": {"iterations": iterations}})
-        tagger, fresh = network(plan, self.material)
+        heads = heads_for(plan.way(), self.tagger.encoder.size, len(self.material.names))
+        tagger = replace(self.tagger, heads=heads)
+        fresh = tagger.init(plan.seed) if heads != self.tagger.heads else params
         params = {n: params.get(n, p.to(self.device)).clone() for n, p in fresh.items()}
         store = self.material.store(tagger, self.material.train, self.device)
         way, training = plan.way(), plan.training()
@@ -217,18 +254,39 @@ class Bench:
         return self._exams[key]
 
 
+def variants_of(kind: str) -> Iterator[tuple[str, Start, Adaptation]]:
+    """What is tried with a kind of encoder: names, starts and rules."""
+    base = adaptation("best", kind)
+    start, changes = (OF_WORDS, CHANGES_OF_WORDS) if kind == "bilstm" else (START, CHANGES)
+    for name, change in changes:
+        yield name, start, replace(base, **change)
+    if kind == "transformer":
+        yield "quick", start, adaptation("quick", kind)
+        for other in STARTS:
+            yield f"start: {other}", other, base
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, required=True)
-    parser.add_argument("--encoder", type=Path, required=True)
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--encoder", help="the folder of a pre-trained transformer")
+    kind.add_argument("--vectors", help="a file of word vectors, for a BiLSTM")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--shots", default="5,20")
     parser.add_argument("--devel", type=int, default=600, help="devel sentences of a type")
     parser.add_argument("--only", action="append", help="a variant; all if none is named")
     args = parser.parse_args()
-    trainer = Trainer(args.root, args.encoder, args.device)
-    bench = Bench(trainer.tagger, list(pools(args.root, args.devel)), args.samples, args.device)
+    found = list(pools(args.root, args.devel))
+    known = [*background(), *(s for pool in found for s in (*pool.train, *pool.devel))]
+    encoder = (
+        {"kind": "transformer", "folder": args.encoder}
+        if args.encoder
+        else {"kind": "bilstm", "vectors": args.vectors}
+    )
+    trainer = Trainer(args.root, encoder, known, args.device)
+    bench = Bench(trainer.tagger, found, args.samples, args.device)
     LINES.parent.mkdir(exist_ok=True)
     shots = [int(k) for k in args.shots.split(",")]
 
@@ -241,15 +299,14 @@ def main() -> None:
             means.append(np.mean(list(scores.values()), axis=0).round(5).tolist())
             fixed = {"shots": k, "samples": args.samples, "start": start._asdict()}
             recipe = asdict(rule) | {"parts": sorted(rule.parts)}
-            line = {"change": name, **fixed, "recipe": recipe, "scores": scores, "mean": means[-1]}
+            of = {"change": name, "encoder": encoder["kind"], **fixed}
+            line = of | {"recipe": recipe, "scores": scores, "mean": means[-1]}
             with LINES.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line | {"commit": commit()}) + "\n")
         shown = "  ".join(" ".join(f"{part:.4f}" for part in mean) for mean in means)
         print(f"{name:50} {shown}  {time.perf_counter() - began:.1f} s", flush=True)
 
-    variants = [(f"start: {start}", start, BASE) for start in STARTS]
-    variants += [(name, START, replace(BASE, **change)) for name, change in CHANGES]
-    variants.append(("quick", START, adaptation("quick", "transformer")))
+    variants = list(variants_of(encoder["kind"]))
     names = [name for name, _, _ in variants]
     if unknown := sorted(set(args.only or ()) - set(names)):
         parser.error(f"no variant {unknown[0]!r}; there are {', '.join(names)}")

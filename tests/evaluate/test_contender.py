@@ -56,12 +56,12 @@ def test_words_that_the_model_does_not_know_get_their_vectors(tmp_path):
     model = trained()
     known = model.tagger.encoder.vocabulary[0]
     text = [Sentence(("zyxin", "unheard-of", known))]
-    more = with_words(contender(vectors=str(path)), model, text)
+    more = with_words(model, str(path), text)
     assert more.tagger.encoder.vocabulary == (*model.tagger.encoder.vocabulary, "zyxin")
     row = more.params["frozen.words"][0, more.tagger.encoder.look_up("zyxin")]
     assert row.tolist() == rows["zyxin"]
     assert torch.equal(more.params["frozen.words"][:, :-1], model.params["frozen.words"])
-    assert with_words(contender(), model, text) is model
+    assert with_words(model, "", text) is model
 
 
 def test_protocols_by_name():

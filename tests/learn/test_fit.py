@@ -45,7 +45,7 @@ def test_fitting_is_adapt_step_by_step(kind, rule):
     tagger, params, store = target(kind)
     before = {n: p.clone() for n, p in params.items()}
     found = fit(tagger, params, store, ROWS, rule, SEEDS)
-    order = batches(ROWS, rule.steps, rule.batch, SEEDS)
+    order = batches(ROWS, store.tags.widths, rule.steps, rule.batch, SEEDS)
     supports = [store.batch(torch.from_numpy(r), store.widths(r.ravel())) for r in order]
     expected = adapt(tagger, params, supports, rule.inner(5)).new
     assert found.keys() == expected.keys()
@@ -92,15 +92,36 @@ def test_prototypes_need_no_steps():
 
 
 def test_batches_pass_over_each_sample():
-    order = batches(ROWS, 5, 2, SEEDS)
+    widths = np.arange(20)
+    order = batches(ROWS, widths, 5, 2, SEEDS)
     assert order.shape == (5, 2, 2)
-    first = order[:, 0].ravel()
-    assert sorted(first[:5]) == [0, 1, 2, 3, 4]
-    assert sorted(first[5:]) == [0, 1, 2, 3, 4]
-    assert set(order[:, 1].ravel()) <= set(range(5, 10))
-    whole = batches(ROWS, 3, 8, SEEDS)
+    first, last = order[:3, 0].ravel(), order[:3, 1].ravel()
+    assert sorted(first[first >= 0]) == [0, 1, 2, 3, 4]
+    assert sorted(last[last >= 0]) == [5, 6, 7, 8, 9]
+    whole = batches(ROWS, widths, 3, 8, SEEDS)
     assert (whole == ROWS).all()
     assert whole.shape == (3, 2, 5)
+
+
+def test_batches_hold_sentences_of_like_length():
+    rows, widths = np.arange(80).reshape(2, 40), np.tile(np.repeat([5, 10, 20, 40], 10), 2)
+    order = batches(rows, widths, 12, 10, SEEDS)
+    found = widths[order]  # [steps, M, B]
+    assert (np.ptp(found, axis=(1, 2)) == 0).all()  # of both samples in each step
+    assert (np.sort(found[:4, 0, 0]) == [5, 10, 20, 40]).all()
+    assert [*found[:4, 0, 0]] != [*found[4:8, 0, 0]] or [*found[4:8, 0, 0]] != [*found[8:, 0, 0]]
+
+
+def test_batches_of_a_length_differ_from_pass_to_pass():
+    order = batches(np.arange(40)[None], np.full(40, 7), 8, 10, [3])
+    assert {*order[0, 0]} not in [{*batch[0]} for batch in order[4:]]
+
+
+def test_a_sample_of_fewer_sentences_is_passed_over_more_often():
+    rows = np.array([[0, 1, 2, 3, 4, 5], [6, 7, 8, -1, -1, -1]])
+    order = batches(rows, np.arange(20), 6, 2, SEEDS)
+    assert sorted(order[:3, 0].ravel()) == [0, 1, 2, 3, 4, 5]
+    assert all(sorted(order[i : i + 2, 1].ravel()) == [-1, 6, 7, 8] for i in (0, 2, 4))
 
 
 def test_rules_scale_with_the_sentences():

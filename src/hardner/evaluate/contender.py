@@ -165,13 +165,22 @@ def method_name(experiment: Experiment, adapt: bool) -> str:
     return "MultiTask" if experiment.method == "multitask" else experiment.method
 
 
-def with_words(contender: Contender, model: Model, sentences: Collection[Sentence]) -> Model:
-    """The model with vectors for words of the sentences that it does not know as written."""
-    encoder, path = model.tagger.encoder, contender.vectors
+def with_words(
+    model: Model, path: str, sentences: Collection[Sentence], cache: Path | None = None
+) -> Model:
+    """The model with vectors for words of the sentences that it does not know as written.
+
+    Args:
+        model: If it is not made of words, it stays as it is.
+        path: The file of vectors; empty for none.
+        sentences: What it will be given.
+        cache: A folder that keeps what was read of the file.
+    """
+    encoder = model.tagger.encoder
     if not path or not isinstance(encoder, WordEncoder):
         return model
     unknown = set(vocabulary_of(sentences)).difference(encoder.vocabulary)
-    vectors = load_vectors(path, unknown, cache=contender.cache)
+    vectors = load_vectors(path, unknown, cache=cache)
     if vectors.words and vectors.dimension != encoder.dimension:
         held = f"its vectors have {vectors.dimension} numbers, the model's {encoder.dimension}"
         raise FileError(path, held)

@@ -91,7 +91,8 @@ class Fitted:
         self._ranked = ranked(pool) if unlabelled else []
         model = contender.start([corpus], {}, "")
         _refuse_seen(contender, model, corpus)
-        model = with_words(contender, model, (*pool, *corpus.test))
+        given = (*pool, *corpus.test, *background_for(contender.adaptation))
+        model = with_words(model, contender.vectors, given, contender.cache)
         labels = tuple(sorted({span.label for sentence in pool for span in sentence.spans}))
         self._tag_set = TagSet(corpus.domain, labels, model.tagger.tag_sets[0].scheme)
         self._model = model
@@ -216,7 +217,7 @@ def _examined(
     contender: Contender, model: Model, corpus: Corpus, predictions: bool
 ) -> tuple[dict[str, Breakdown], list[tuple[Span, ...]] | None]:
     """The score of a model by the decoder that it has for a corpus."""
-    model = with_words(contender, model, corpus.test)
+    model = with_words(model, contender.vectors, corpus.test, contender.cache)
     model, domain = for_corpus(model, corpus)
     exam = Exam(model.tagger, corpus.test, domain, contender.device)
     predicted = exam.predictions(model.params)[0] if predictions else None

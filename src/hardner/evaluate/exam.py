@@ -95,7 +95,7 @@ class Exam:
         models = models_of(params)
         for rows in self.store.groups(ROOM[self.store.device.type] // models):
             at = torch.from_numpy(rows[None]).to(self.store.device)
-            batch = self.store.batch(at, self.store.widths(rows))
+            batch = self.store.batch(at, self.store.widths(rows[None]))
             yield rows, self.tagger.decode(params, batch.repeat(models))
 
 

@@ -95,11 +95,12 @@ _PAPER_TRANSFORMER = Adaptation(200, 1e-5, _PAPER, scaled=True, passes=20)
 _BEST = Optimizer("adamw", weight_decay=0.01)
 _BEST_RECURRENT = Adaptation(
     150,
-    2e-3,
+    4e-3,
     _BEST,
     batch=16,
     passes=15,
     scales={"decoder": 5.0},  # it starts from nothing
+    background=8,
 )
 _BEST_TRANSFORMER = Adaptation(
     100,
@@ -116,6 +117,7 @@ _BEST_TRANSFORMER = Adaptation(
     decoder="crf",
     background=8,
     caution=1.0,
+    soup=3,
 )
 
 # On two cores, so that a user need not wait: fewer and larger steps of the upper layers.
@@ -129,6 +131,7 @@ _QUICK_TRANSFORMER = replace(
     layers=4,
     scales={"decoder": 20.0},
     tail=0.7,
+    soup=1,
     pupil=Pupil(steps=50),
 )
 

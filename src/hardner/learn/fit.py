@@ -27,6 +27,11 @@ Heard = Callable[[int, int], None]
 """Told how many steps are done, of how many."""
 POOL = 50
 """Background sentences that there are for each one of a step."""
+BLUR = 0.3
+"""By what share a sentence may pass for longer or shorter when those of like length are put
+together: else they would be the same ones in every pass."""
+SHAPES = 3
+"""Of the batches of a fit on a GPU."""
 
 
 def newcomer(
@@ -135,19 +140,16 @@ class _Samples(NamedTuple):
         if lessons:
             steps = max(inner.steps, rule.pupil.steps)
             inner = replace(inner, steps=steps, rate=inner.rate * rule.pupil.rate)
-        order = self.order(inner.steps, lessons)
+        order, more = self.order(inner.steps, lessons)
         start = spread(params, inner.parts, len(rows))
         moving = [name for name in start if part_of(name) in inner.parts]
         current = start | {name: start[name].detach().clone() for name in moving}
         state = inner.optimizer.init({name: current[name] for name in moving})
         replay = Replay([current[name] for name in moving] + list(state.values()))
-        here = store.device.type == "cpu"
-        fused = here and inner.optimizer.rule == "adamw"
+        fused = inner.optimizer.rule == "adamw"
         mode = Mode(rule.dropout)
         tail = Tail([current[name] for name in moving], inner.steps - int(rule.tail * inner.steps))
-        for step, drawn in enumerate(order):
-            # On a GPU each width is captured anew, so that there is one for all steps.
-            widths = store.widths((drawn if here else order).ravel())
+        for step, (drawn, widths) in enumerate(zip(order, shapes(store, order), strict=True)):
             torch.manual_seed(seed_of("dropout", step, *seeds))
 
             def compute(
@@ -155,8 +157,7 @@ class _Samples(NamedTuple):
             ) -> tuple[list[Tensor], list[Tensor]]:
                 batch = store.batch(drawn, widths)
                 if lessons:
-                    last = drawn[:, -min(rule.pupil.batch, lessons.rows.shape[1]) :]
-                    losses = lessons.losses(tagger, batch, last, rule.pupil.trust, mode)
+                    losses = lessons.losses(tagger, batch, drawn[:, -more:], rule.pupil.trust, mode)
                 else:
                     losses = losses_on(tagger, batch, mode)
                 with brisk(rule.precision, store.device):
@@ -170,9 +171,10 @@ class _Samples(NamedTuple):
                 heard(step + 1, inner.steps)
         return current | dict(zip(moving, tail.mean(), strict=True))
 
-    def order(self, steps: int, lessons: Lessons | None) -> Ints:
-        """What each step learns from: [steps, M, sentences], those without labels at the end."""
-        parts = [batches(self.rows, steps, self.rule.batch, self.seeds)]
+    def order(self, steps: int, lessons: Lessons | None) -> tuple[Ints, int]:
+        """What each step learns from: [steps, M, sentences]; so many at the end have no labels."""
+        widths = self.store.tags.widths
+        parts = [batches(self.rows, widths, steps, self.rule.batch, self.seeds)]
         if size := len(background_for(self.rule)):
             last = len(self.store.tags.widths) - 1
             draws = [np.random.default_rng(seed) for seed in self.seeds]
@@ -181,8 +183,8 @@ class _Samples(NamedTuple):
             parts.append(np.stack(beside, axis=1))
         if lessons:
             others = [seed_of("unlabelled", seed) for seed in self.seeds]
-            parts.append(batches(lessons.rows, steps, self.rule.pupil.batch, others))
-        return np.concatenate(parts, axis=2)
+            parts.append(batches(lessons.rows, widths, steps, self.rule.pupil.batch, others))
+        return np.concatenate(parts, axis=2), parts[-1].shape[2] if lessons else 0
 
 
 class Tail:
@@ -209,20 +211,51 @@ class Tail:
         return [total / self._steps for total in self._sums] or self._current
 
 
-def batches(rows: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:
-    """What each step learns from: passes over each sample, shuffled anew, cut into batches.
+def batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:
+    """What each step learns from: passes over each sample, cut into batches of like lengths.
 
-    rows [M, K] -> [steps, M, size], or all of them in each step where there are no more.
+    Sentences of about the same length lie together, so that little of a batch is padding, and the
+    long ones of all samples in the same steps. Which ones go together is drawn for each pass.
+
+    Args:
+        rows: Of each sample, [M, K]; -1 for none.
+        widths: Of each sentence, by row.
+        steps: How many batches there are to be.
+        size: The most sentences of a batch.
+        seeds: Of each sample.
+
+    Returns:
+        [steps, M, sentences of a batch], or all of a sample in each step where there are no more.
     """
     tasks, shots = rows.shape
     if size >= shots:
         return np.broadcast_to(rows, (steps, tasks, shots)).copy()
-    passes = ceil(steps * size / shots)
-    order = np.stack([_passes(shots, passes, seed) for seed in seeds])  # [M, passes * K]
-    drawn = np.take_along_axis(rows, order, axis=1)[:, : steps * size]
-    return np.ascontiguousarray(drawn.reshape(tasks, steps, size).swapaxes(0, 1))
+    each = [own[own >= 0] for own in rows]
+    parts = [ceil(len(own) / size) for own in each]
+    most = max(ceil(len(own) / cut) for own, cut in zip(each, parts, strict=True))
+    found = np.full((steps, tasks, most), -1, np.int64)
+    for task, (own, cut, seed) in enumerate(zip(each, parts, seeds, strict=True)):
+        rng = np.random.default_rng(seed)
+        for first in range(0, steps, cut):
+            about = widths[own] * rng.uniform(1 - BLUR, 1 + BLUR, len(own))
+            alike = np.array_split(own[about.argsort(kind="stable")], cut)
+            turns = np.random.default_rng(first).permutation(cut)  # the same for all samples
+            for step, turn in zip(range(first, steps), turns, strict=False):
+                found[step, task, : len(alike[turn])] = alike[turn]
+    return found
 
 
-def _passes(shots: int, passes: int, seed: int) -> Ints:
-    rng = np.random.default_rng(seed)
-    return np.concatenate([rng.permutation(shots) for _ in range(passes)])
+def shapes(store: Store, order: Ints) -> list[dict[str, int]]:
+    """How wide the batch of each step is: on a CPU no wider than it must be.
+
+    On a GPU, where every shape is captured anew, there are `SHAPES` for all steps at most.
+    """
+    if store.device.type == "cpu":
+        return [store.widths(drawn.ravel()) for drawn in order]
+    wide = np.array([store.widths(drawn.ravel())["words"] for drawn in order])
+    levels = np.unique(np.quantile(wide, np.arange(1, SHAPES + 1) / SHAPES, method="higher"))
+    level = levels.searchsorted(wide)
+    made = [
+        store.widths(order[level == i].reshape(-1, order.shape[-1])) for i in range(len(levels))
+    ]
+    return [made[i] for i in level]

@@ -11,7 +11,7 @@ from torch import Tensor
 Precision = Literal["float32", "bfloat16"]
 
 Compute = Callable[..., tuple[list[Tensor], list[Tensor]]]
-"""tensors in -> (new values of the state, results); on a GPU it must not change anything itself."""
+"""tensors in -> (new values of the state, or the state itself if moved in place, results)."""
 
 
 def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
@@ -80,12 +80,16 @@ class Replay:
     def _capture(
         self, compute: Compute, static: list[Tensor]
     ) -> tuple[Any, list[Tensor], list[Tensor]]:
+        before = [tensor.clone() for tensor in self.state]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(2):
                 compute(*static)
         torch.cuda.current_stream().wait_stream(side)
+        with torch.no_grad():
+            torch._foreach_copy_(self.state, before)
+        del before
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             results = self._move(compute, static)

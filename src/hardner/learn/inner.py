@@ -121,7 +121,9 @@ def stride(
         grads = {n: g + inner.proximal * (leaves[n] - start[n]) for n, g in grads.items()}
     if inner.clip:
         grads = clip(grads, inner.clip, tasks=True)
-    rates: dict[str, Tensor | float] = {n: inner.rate * inner.scale(n) * share for n in grads}
+    scales = {n: inner.scale(n) for n in grads}
+    levels = {scale: inner.rate * scale * share for scale in set(scales.values())}
+    rates: dict[str, Tensor | float] = {n: levels[scale] for n, scale in scales.items()}
     if inplace:
         inner.optimizer.move(leaves, grads, state, rates)
         return Stride(leaves, state, values, leaves)

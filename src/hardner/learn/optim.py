@@ -4,7 +4,7 @@ The learning rate may be a tensor, so that a captured step can be replayed with 
 Every update is differentiable in the gradients, which the exact meta-gradient needs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,17 +60,16 @@ class Optimizer:
         state: State,
         rates: Mapping[str, Tensor | float],
     ) -> None:
-        """AdamW's step in place, by torch's fused kernel: faster on a CPU, and without a graph."""
+        """AdamW's step in place, by torch's fused kernel: faster, and without a graph."""
         with torch.no_grad():
-            for rate in {float(rates[name]) for name in grads}:
-                names = [name for name in grads if float(rates[name]) == rate]
+            for rate, names in by_rate(rates):
                 adamw(
                     [params[n] for n in names],
                     [grads[n].contiguous() for n in names],  # the kernel looks at no strides
                     [state[f"first.{n}"] for n in names],
                     [state[f"second.{n}"] for n in names],
                     [],
-                    [state["steps"].clone() for _ in names],
+                    [state["steps"].float() for _ in names],
                     fused=True,
                     amsgrad=False,
                     beta1=self.betas[0],
@@ -121,6 +120,17 @@ class Optimizer:
             shrunk = params[name] * (1 - rates[name] * self.weight_decay)
             new[name] = shrunk - rates[name] * move
         return new, kept
+
+
+def by_rate(rates: Mapping[str, Tensor | float]) -> Iterator[tuple[Tensor | float, list[str]]]:
+    """The names of each rate; one on a CPU is a number, so that it goes with any device."""
+    groups: dict[object, list[str]] = {}
+    for name, rate in rates.items():
+        groups.setdefault(id(rate) if isinstance(rate, Tensor) else rate, []).append(name)
+    for names in groups.values():
+        rate = rates[names[0]]
+        here = isinstance(rate, Tensor) and rate.device.type == "cpu"
+        yield (float(rate) if here else rate), names
 
 
 def descended(

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -97,11 +98,12 @@ class BertEncoder:
         axis = next(iter(own.values())).shape[0]
         if axis == 1:
             ids, there = ids.flatten(0, 1).unsqueeze(0), there.flatten(0, 1).unsqueeze(0)
+        fixed = _fixed(self.model, str(windows.device))
         with _kernel(mode):
             outs = [
                 functional_call(
                     self.model,
-                    {name: value[task] for name, value in own.items()},
+                    fixed | {name: value[task] for name, value in own.items()},
                     kwargs={"input_ids": ids[task], "attention_mask": there[task]},
                 ).last_hidden_state
                 for task in range(axis)
@@ -128,6 +130,12 @@ def network(config: str) -> Any:
     with quiet() as transformers, torch.random.fork_rng(devices=[]):
         made = transformers.AutoConfig.for_model(**json.loads(config))
         return _bare(transformers.AutoModel.from_config(made))
+
+
+@lru_cache(maxsize=4)
+def _fixed(model: Any, device: str) -> dict[str, Tensor]:
+    """What a network has beside its weights, positions for one, on a device."""
+    return {name: value.to(device) for name, value in model.named_buffers()}
 
 
 def _kernel(mode: Mode) -> AbstractContextManager[None]:
