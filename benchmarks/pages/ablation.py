@@ -6,22 +6,31 @@ from typing import Any
 import lines
 
 SHOTS = (5, 20, 50)
-FIELDS = ("steps", "rate", "layers", "decoder", "start", "scales", "background", "caution")
-"""What recipes differ in, beside what a row is named after."""
-BETWEEN = {"start": "decoder's start", "scales": "rates times"}
+FIELDS = {
+    "steps": "steps",
+    "rate": "rate",
+    "layers": "layers",
+    "decoder": "decoder",
+    "start": "decoder's start",
+    "scales": "rates times",
+    "background": "background",
+    "caution": "caution",
+    "soup": "fits",
+}
+"""What recipes differ in, beside what a row is named after, and how a column says it."""
+ENCODERS = {"transformer": "The transformer", "bilstm": "The BiLSTM"}
 
 
 def page() -> Iterator[str]:
-    """A table for each set of samples; a row a recipe, as it was tried."""
+    """A table for each encoder; a row a recipe, as it was tried."""
     every = lines.of("results/ablation.jsonl")
-    for samples in sorted({line["samples"] for line in every}):
-        yield f"{samples} samples of each type:\n"
+    for encoder, named in ENCODERS.items():
+        yield f"\n{named}, 5 samples of each type:\n"
         heads = [f"{k} sentences" for k in SHOTS]
-        between = (BETWEEN.get(name, name) for name in FIELDS)
-        yield "| tried | start | " + " | ".join((*between, *heads)) + " |"
+        yield "| tried | start | " + " | ".join((*FIELDS.values(), *heads)) + " |"
         yield "|---" * (2 + len(FIELDS) + len(SHOTS)) + "|"
         rows: dict[str, dict[int, list[float]]] = {}
-        for line in (line for line in every if line["samples"] == samples):
+        for line in (line for line in every if (line["encoder"], line["samples"]) == (encoder, 5)):
             rows.setdefault(described(line), {})[line["shots"]] = line["mean"]
         for row, found in sorted(rows.items(), key=lambda item: f1_at_20(item[1])):
             yield f"| {row} | " + " | ".join(map(shown, map(found.get, SHOTS))) + " |"
@@ -33,7 +42,7 @@ def described(line: Mapping[str, Any]) -> str:
     share = f" x {start['share']:g}" if start["share"] < 1 else ""
     parts = [line["change"].removeprefix("start: "), f"{start['iterations']}{share}"]
     for name in FIELDS:
-        value = recipe[name]
+        value = recipe.get(name, 1)  # older recipes were of one fit
         if name == "scales":
             value = ", ".join(f"{part} {by:.2g}" for part, by in value.items())
         parts.append("" if value in (None, 0) and name != "caution" else f"{value}")
