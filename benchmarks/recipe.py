@@ -32,7 +32,7 @@ from hardner.learn.adaptation import Adaptation, adaptation
 from hardner.learn.background import background
 from hardner.learn.draws import drawing
 from hardner.learn.experiment import experiment
-from hardner.learn.fit import background_for, fit, newcomer
+from hardner.learn.fit import background_for, cautious, fit, newcomer
 from hardner.learn.graph import arithmetic
 from hardner.learn.heads import heads_for
 from hardner.learn.loop import begin, loop
@@ -98,6 +98,7 @@ CHANGES: Variants = (
     ("none", {}),
     ("no caution", {"caution": 0.0}),
     ("caution 2", {"caution": 2.0}),
+    ("caution 3", {"caution": 3.0}),
     ("no background sentences", {"background": 0}),
     ("4 background sentences a step", {"background": 4}),
     ("16 background sentences a step", {"background": 16}),
@@ -122,9 +123,9 @@ CHANGES: Variants = (
 )
 CHANGES_OF_WORDS: Variants = (
     ("none", {}),
-    ("caution 0.5", {"caution": 0.5}),
     ("caution 1", {"caution": 1.0}),
-    ("caution 2", {"caution": 2.0}),
+    ("caution -1", {"caution": -1.0}),
+    ("caution -2", {"caution": -2.0}),
     ("no background sentences", {"background": 0}),
     ("16 background sentences a step", {"background": 16}),
     ("decoder starts from zero", {"start": "zero"}),
@@ -218,7 +219,9 @@ class Bench:
 
     def __init__(self, tagger: Tagger, found: Sequence[Pool], samples: int, device: str) -> None:
         self.tagger, self.pools, self.samples, self.device = tagger, found, samples, device
-        self._exams: dict[tuple[int, str | None], list[Exam]] = {}
+        self._exams: dict[tuple[int, int, str | None], list[Exam]] = {}
+        self._fits: dict[int, Params] = {}
+        self._fitted_by: tuple[int, str] | None = None
 
     def scores(self, start: Params, rule: Adaptation, shots: int) -> dict[str, list[float]]:
         """By type, precision, recall and F1, the means over samples; all are fitted at once."""
@@ -232,9 +235,14 @@ class Bench:
         seeds = [i % self.samples for i in range(len(rows))]
         tagger, params = newcomer(self.tagger, start, TAGS, rule, seeds)
         store = tagger.store([*sentences, *background_for(rule)], device=self.device)
-        fitted = fit(tagger, params, store, np.array(rows), rule, seeds)
+        bold = replace(rule, caution=0.0)  # its fits serve any caution
+        if self._fitted_by != (by := (id(start), repr(bold))):
+            self._fits, self._fitted_by = {}, by
+        if shots not in self._fits:
+            self._fits[shots] = fit(tagger, params, store, np.array(rows), bold, seeds)
+        fitted = cautious(self._fits[shots], rule.caution)
         found = {}
-        exams = self._examined(rule, tagger, params)
+        exams = self._examined(id(start), rule, tagger, params)
         for i, (pool, exam) in enumerate(zip(self.pools, exams, strict=True)):
             own = slice(i * self.samples, (i + 1) * self.samples)
             part = {n: p if p.shape[0] == 1 else p[own] for n, p in fitted.items()}
@@ -244,8 +252,9 @@ class Bench:
             found[pool.name] = np.mean(each, axis=0).round(5).tolist()
         return found
 
-    def _examined(self, rule: Adaptation, tagger: Tagger, params: Params) -> list[Exam]:
-        key = rule.layers, rule.decoder
+    def _examined(self, start: int, rule: Adaptation, tagger: Tagger, params: Params) -> list[Exam]:
+        """The exams of a start, whose lower layers have read them where fits leave these alone."""
+        key = start, rule.layers, rule.decoder
         if key not in self._exams:
             exams = [Exam(tagger, pool.devel, device=self.device) for pool in self.pools]
             if rule.layers:

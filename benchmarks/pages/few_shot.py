@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
+import relations
+
 from hardner.evaluate import published
 from hardner.evaluate.published import figures
 from hardner.evaluate.render import markdown
@@ -84,6 +86,7 @@ def page() -> Iterator[str]:
     yield "## Few-shot: a domain that training has not seen\n"
     yield markdown(build(results))
     yield from contests(results)
+    yield from relations.of(results, SHOTS, WHOLE)
     yield "At 50 sentences, beside the highest published figures found (Su et al. 2024; other"
     yield "samples, a far larger model):\n"
     there = {

@@ -99,11 +99,16 @@ def fit(
         with arithmetic(adaptation.precision, store.device):
             lessons = teach(tagger, found, store, unlabelled)
         found = samples.averaged(lessons, heard)
-    if adaptation.caution:
-        bias = found["decoder.bias"].clone()
-        bias[..., 0] += adaptation.caution
-        found["decoder.bias"] = bias
-    return given | found
+    return given | cautious(found, adaptation.caution)
+
+
+def cautious(params: Params, caution: float) -> Params:
+    """The parameters with so much added to the score of being outside a mention."""
+    if not caution:
+        return params
+    bias = params["decoder.bias"].clone()
+    bias[..., 0] += caution
+    return params | {"decoder.bias": bias}
 
 
 class _Samples(NamedTuple):
