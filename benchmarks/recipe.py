@@ -139,6 +139,7 @@ CHANGES_OF_WORDS: Variants = (
     ("dropout 0.5", {"dropout": 0.5}),
     ("mean of the last half of the steps", {"tail": 0.5}),
     ("mean of 3 fits", {"soup": 3}),
+    ("mean of 3 fits, decoder starts from zero", {"soup": 3, "start": "zero"}),
 )
 
 
