@@ -3,10 +3,12 @@
 RUN, of bundled.toml, has a decoder for each type of each corpus. Decoders are linear, so that the
 mean of several is what they say together; those of one kind of mention become one. Their scores
 are then calibrated on devel sentences of the corpora that were not trained on. Of START, of
-start.toml, the encoder is kept: where adaptations begin. OUT gets a folder of each, in 8 bits.
+start.toml, the encoder is kept: where adaptations begin. OUT gets a folder of each, in 8 bits, and
+one of the decoders that became one, for those who want the guidelines of a single corpus.
 """
 
 import sys
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -16,10 +18,11 @@ from hardner.batch import TagSet
 from hardner.corpora import load
 from hardner.learn.material import relabelled, with_labels
 from hardner.model.describe import describe, files_of, load_model
-from hardner.model.layers import Params, part_of
+from hardner.model.layers import Params, part_of, scoped
 from hardner.model.tagger import Tagger
 from hardner.predict import folder
-from hardner.predict.calibrate import calibrated
+from hardner.predict.calibrate import calibrated, temperature
+from hardner.predict.guidelines import GUIDELINES, Head, placed, save
 from hardner.predict.predictor import Predictor
 from hardner.types import Sentence
 
@@ -32,6 +35,8 @@ HEADS = {
     "CellLine": ("JNLPBA-5/cell_line",),
 }
 """What the bundled model knows, and the decoders that say it together."""
+MENTIONS = 50
+"""Without so many of them to choose on, a head has no temperature of its own."""
 EACH = 500
 """Devel sentences of a corpus that a temperature is chosen on, at most."""
 OUT = Path(__file__).parents[1] / "src" / "hardner" / "assets"
@@ -53,13 +58,38 @@ def packed(tagger: Tagger, params: Params) -> tuple[Tagger, Params]:
     return tagger.with_domains(sets), kept
 
 
-def devel(root: Path, label: str) -> list[Sentence]:
+def alone(tagger: Tagger, params: Params, root: Path, ready: Predictor) -> dict[str, Head]:
+    """The heads that others became one with, by corpus, calibrated on what is left of it.
+
+    Where that is next to nothing, the temperature is that of the head they became.
+    """
+    tags = len(ready.tagger.tag_sets[0].tags)
+    warmth = dict(zip(ready.tagger.domains, ready.temperatures, strict=True))
+    found = {}
+    for label, names in HEADS.items():
+        for name in names if len(names) > 1 else ():
+            row = tagger.domains.index(name)
+            own = {n: p[:, row : row + 1] for n, p in scoped(params, "decoder").items()}
+            own = {
+                n: p[:, :, :tags, :tags] if n == "transitions" else p[:, :, :tags]
+                for n, p in own.items()
+            }
+            head = Head(label, warmth[label], {n: p.contiguous() for n, p in own.items()})
+            left = devel(root, label, [name])
+            if sum(len(sentence.spans) for sentence in left) >= MENTIONS:
+                at = ready.tagger.domains.index(label)
+                head = head._replace(temperature=temperature(placed(ready, head), left, at))
+            found[name.partition("/")[0]] = head
+    return found
+
+
+def devel(root: Path, label: str, names: Sequence[str]) -> list[Sentence]:
     """The last tenth of the devel sentences of a head's corpora, with its mentions alone.
 
     The others are trained on (``data.joined``).
     """
     drawn = []
-    for name in HEADS[label]:
+    for name in names:
         corpus, _, theirs = name.partition("/")
         found = with_labels(load(corpus, root), {theirs}).devel
         rest = found[len(found) * 9 // 10 :]
@@ -91,13 +121,15 @@ def main() -> None:
     if encoder_of(tagger) != encoder_of(other):
         sys.exit(f"{runs[0]} and {runs[1]}: other encoders or tokenizers; train both from one")
     folder.write(out / "start", *started(other, start), {}, torch.int8)
+    whole = tagger, params
     tagger, params = packed(tagger, params)
     folder.write(out / "model", tagger, params, {}, torch.int8)
-    held_out = {label: devel(root, label) for label in HEADS}
+    held_out = {label: devel(root, label, names) for label, names in HEADS.items()}
     ready = calibrated(Predictor.load(out / "model"), held_out)
     warmth = dict(zip(tagger.domains, ready.temperatures, strict=True))
     folder.write(out / "model", tagger, params, warmth, torch.int8)
-    files = (path for name in ("model", "start") for path in (out / name).iterdir())
+    save(alone(*whole, root, ready), out / GUIDELINES)
+    files = (path for name in ("model", "start", GUIDELINES) for path in (out / name).iterdir())
     print(f"{out}: {sum(path.stat().st_size for path in files) / 1e6:.1f} MB, {warmth}")
 
 

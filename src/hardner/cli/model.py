@@ -1,4 +1,4 @@
-"""``hardner model``: what a network is made of."""
+"""``hardner model``: what a network is made of, and whose guidelines it follows."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,8 @@ from hardner.errors import HardnerError
 if TYPE_CHECKING:
     from hardner.model.tagger import Tagger
 
-model = typer.Typer(help="Look at networks.", no_args_is_help=True)
+ABOUT = "Look at networks, and choose whose guidelines the bundled one follows."
+model = typer.Typer(help=ABOUT, no_args_is_help=True)
 
 
 class Part(NamedTuple):
@@ -30,9 +31,9 @@ class Part(NamedTuple):
         return not self.name.startswith("frozen")
 
 
-@model.callback()
+@model.callback(help=ABOUT)
 def _root() -> None:
-    """Look at networks."""
+    pass
 
 
 @model.command()
@@ -66,6 +67,38 @@ def show(
         if number:
             typer.echo()
         _print(*one)
+
+
+@model.command()
+def follow(
+    corpora: Annotated[
+        list[str] | None, typer.Argument(metavar="[CORPUS...]", help="Without any: list them.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The new model folder.")] = None,
+) -> None:
+    """Write the model that comes along with heads that follow the guidelines of corpora.
+
+    Corpora do not agree on what a gene or a species is. A head of the model that comes along says
+    what two of them say together; one that learnt from a single corpus can take its place.
+
+    Examples:
+
+    - `hardner model follow`
+    - `hardner model follow JNLPBA BC4CHEMD --out my-model`
+    - `hardner tag abstract.txt --model my-model`
+    """
+    from hardner.cli.terminal import stderr
+    from hardner.predict.guidelines import known
+    from hardner.predict.predictor import load
+
+    if not corpora:
+        for corpus, head in known().items():
+            typer.echo(f"{corpus}\t{head.label}")
+        return
+    if out is None:
+        raise typer.BadParameter("name a folder for the model, --out DIR")
+    load(guidelines=corpora).save(out)
+    stderr.print(f"{out}; next: hardner tag TEXT --model {out}", markup=False)
 
 
 def _found(name: str, vocabulary: int | None, domains: int) -> tuple[str, str, "Tagger"]:

@@ -199,9 +199,25 @@ class Predictor:
         return tuple(head for head, tag_set in own if not set(labels).isdisjoint(tag_set.labels))
 
 
-def load(path: str | Path | None = None, *, device: str = "cpu") -> Predictor:
-    """A predictor from a model folder; without one, from the model that comes with the package."""
-    return Predictor.load(path, device)
+def load(
+    path: str | Path | None = None, *, device: str = "cpu", guidelines: Collection[str] = ()
+) -> Predictor:
+    """A predictor from a model folder; without one, from the model that comes with the package.
+
+    Args:
+        path: The folder.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        guidelines: Corpora whose guidelines heads of the package's own model are to follow, such
+            as ``JNLPBA``; other heads say what several corpora say together.
+    """
+    predictor = Predictor.load(path, device)
+    if not guidelines:
+        return predictor
+    if path is not None:
+        raise HardnerError("only the model that comes with hardner can follow other guidelines")
+    from hardner.predict.guidelines import following
+
+    return following(predictor, guidelines)
 
 
 def _device(name: str) -> str:
