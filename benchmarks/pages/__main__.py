@@ -14,6 +14,7 @@ import ablation
 import bundled
 import calibration
 import few_shot
+import forecast
 import scale
 import suggest
 import tagging
@@ -28,6 +29,7 @@ PAGES = {
     "docs/scale.md": scale.page,
     "docs/suggest.md": suggest.page,
     "docs/model-card.md": bundled.page,
+    "docs/limitations.md": forecast.page,
     "results/ablation.md": ablation.page,
 }
 
