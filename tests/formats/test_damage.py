@@ -66,6 +66,14 @@ def test_damaged_files(tmp_path: Path, format: str, damage: list[tuple[float, in
             check(document, Place(path))
 
 
+def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    write([DOCUMENT], path, "parquet", report=Report())
+    path.write_bytes(path.read_bytes().replace(b"entities", b"enti\xff\xffes"))
+    with pytest.raises(HardnerError, match="not Parquet: "):
+        list(read(path, "parquet", report=Report()))
+
+
 VALUES = [None, True, -1, 5, 10**30, 1.5, "", "x", [], [1], [[1, 2]], {}, {"a": 1}, "\ud800", "\0"]
 
 

@@ -87,8 +87,10 @@ def _opened(path: PathLike) -> Any:
         packed = is_standard(path) or plain_name(path) != Path(path).name
         source = io.BytesIO(file.read()) if packed else str(path)
     try:
-        return parquet.ParquetFile(source)
-    except (arrow.ArrowException, OSError) as error:
+        opened = parquet.ParquetFile(source)
+        opened.schema_arrow.names  # noqa: B018  # names that are no text are found out here
+        return opened
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise Place(path).error(f"not Parquet: {_line(error)}") from None
 
 
