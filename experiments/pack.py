@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from hardner.batch import TagSet
 from hardner.corpora import load
@@ -51,11 +52,16 @@ def packed(tagger: Tagger, params: Params) -> tuple[Tagger, Params]:
     for name, value in params.items():
         if part_of(name) == "decoder":
             merged = torch.cat([value[:, own].mean(1, keepdim=True) for own in rows], dim=1)
-            wide = name.endswith("transitions")
-            kept[name] = merged[:, :, :tags, :tags] if wide else merged[:, :, :tags]
+            kept[name] = narrow(name, merged, tags)
         elif part_of(name) == "encoder":
             kept[name] = value
     return tagger.with_domains(sets), kept
+
+
+def narrow(name: str, value: Tensor, tags: int) -> Tensor:
+    """A decoder's numbers [1, D, C, ...] for the first tags alone."""
+    cut = value[:, :, :tags]
+    return cut[..., :tags] if name.endswith("transitions") else cut
 
 
 def alone(tagger: Tagger, params: Params, root: Path, ready: Predictor) -> dict[str, Head]:
@@ -69,12 +75,11 @@ def alone(tagger: Tagger, params: Params, root: Path, ready: Predictor) -> dict[
     for label, names in HEADS.items():
         for name in names if len(names) > 1 else ():
             row = tagger.domains.index(name)
-            own = {n: p[:, row : row + 1] for n, p in scoped(params, "decoder").items()}
             own = {
-                n: p[:, :, :tags, :tags] if n == "transitions" else p[:, :, :tags]
-                for n, p in own.items()
+                n: narrow(n, p[:, row : row + 1], tags).contiguous()
+                for n, p in scoped(params, "decoder").items()
             }
-            head = Head(label, warmth[label], {n: p.contiguous() for n, p in own.items()})
+            head = Head(label, warmth[label], own)
             left = devel(root, label, [name])
             if sum(len(sentence.spans) for sentence in left) >= MENTIONS:
                 at = ready.tagger.domains.index(label)

@@ -10,7 +10,7 @@ from hardner.evaluate import published
 from hardner.evaluate.published import figures
 from hardner.evaluate.render import markdown
 from hardner.evaluate.results import Result, gather
-from hardner.evaluate.table import build
+from hardner.evaluate.table import Table, build
 from hardner.learn.material import BENCHMARK
 
 RESULTS = Path(__file__).parents[2] / "results" / "few_shot.jsonl"
@@ -54,39 +54,39 @@ def mean_of(results: Sequence[Result], corpora: Sequence[str]) -> str:
     return f"{fmean(map(fmean, each)):.3f}" if all(len(e) == WHOLE for e in each) else "-"
 
 
-def contests(results: Sequence[Result]) -> Iterator[str]:
+def contests(table: Table) -> Iterator[str]:
     """How each row stands against the published row that is best in the mean, cell by cell."""
     yield "Corpora on which a row is above the published row with the highest mean, of those that"
     yield "have been run:\n"
     yield "| | " + " | ".join(f"{k} sentences" for k in SHOTS) + " |"
     yield "|---" * (1 + len(SHOTS)) + "|"
-    bars = {k: published.best("few_shot", "f1", k, BENCHMARK) for k in SHOTS}
-    for method, encoder in dict.fromkeys((r.method, r.encoder) for r in results):
+    bars = {
+        (k, corpus): published.published("few_shot", "f1", k, corpus, [best])
+        for k in SHOTS
+        if (best := published.best("few_shot", "f1", k, BENCHMARK))
+        for corpus in BENCHMARK
+    }
+    for row in (row for row in table.rows if not row.unlabelled):
         cells = []
         for k in SHOTS:
-            ahead, run = [], 0
-            for corpus in BENCHMARK:
-                own = [
-                    r.score.f1
-                    for r in results
-                    if (r.method, r.encoder, r.shots, r.corpus) == (method, encoder, k, corpus)
-                    and not r.unlabelled
-                ]
-                bar = published.published("few_shot", "f1", k, corpus, [bars[k] or ""])
-                if len(own) == WHOLE and bar:
-                    run += 1
-                    ahead += [corpus] if fmean(own) > bar.value else []
-            cells.append(f"{len(ahead)} of {run}" if run else "-")
-        yield f"| {method} ({encoder}) | " + " | ".join(cells) + " |"
+            ahead = [
+                fmean(values) > bar.value
+                for corpus in BENCHMARK
+                if len(values := table.cell(k, row, corpus).values.values()) == WHOLE
+                and (bar := bars.get((k, corpus)))
+            ]
+            cells.append(f"{sum(ahead)} of {len(ahead)}" if ahead else "-")
+        yield f"| {table.label(row)} | " + " | ".join(cells) + " |"
     yield ""
 
 
 def page() -> Iterator[str]:
     results = gather([RESULTS])
     yield "## Few-shot: a domain that training has not seen\n"
-    yield markdown(build(results))
-    yield from contests(results)
-    yield from relations.of(results, SHOTS, WHOLE)
+    (table,) = build(results)
+    yield markdown([table])
+    yield from contests(table)
+    yield from relations.of(table, WHOLE)
     yield "At 50 sentences, beside the highest published figures found (Su et al. 2024; other"
     yield "samples, a far larger model):\n"
     there = {

@@ -1,10 +1,11 @@
 """What the papers say of pairs of methods, tested on the samples that both have been run on."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from statistics import fmean
 
-from hardner.evaluate.results import Result
-from hardner.evaluate.significance import compare, holm
+from hardner.evaluate.plans import Size
+from hardner.evaluate.significance import Comparison, compare, holm
+from hardner.evaluate.table import LEVEL, Row, Table
 
 CLAIMS = {
     ("HGDA", "MetaNER"): "HGDA is above MetaNER",
@@ -13,48 +14,44 @@ CLAIMS = {
     ("HGDA", "FineTuning"): "meta-training is above fine-tuning",
 }
 """Of a method and another, with the BiLSTM-CRF."""
-Values = Mapping[tuple[str, int], float]
-"""By corpus and sample, an F1."""
 
 
-def of(results: Sequence[Result], shots: Sequence[int], whole: int) -> Iterator[str]:
+def of(table: Table, whole: int) -> Iterator[str]:
     """The mean difference of each pair over the corpora that both have in full, and its p."""
     yield "What the papers say of the BiLSTM-CRF's rows, tested: the mean difference in F1 over the"
     yield "corpora that both have been run on, and in brackets how many these are; * where p < 0.05"
     yield "in a paired permutation test over the samples, after Holm's correction for them all.\n"
-    yield "| | " + " | ".join(f"{k} sentences" for k in shots) + " |"
-    yield "|---" * (1 + len(shots)) + "|"
-    found = {}
-    for pair in CLAIMS:
-        for k in shots:
-            one, other = (_values(results, method, k, whole) for method in pair)
-            corpora = sorted({c for c, _ in one} & {c for c, _ in other})
-            if corpora:
-                means = (
-                    [fmean(held[c, s] for c in corpora) for s in range(whole)]
-                    for held in (one, other)
-                )
-                found[pair, k] = compare(*means), len(corpora)
+    yield "| | " + " | ".join(f"{k} sentences" for k in table.sizes) + " |"
+    yield "|---" * (1 + len(table.sizes)) + "|"
+    rows = {row.method: row for row in table.rows if row.encoder == "bilstm"}
+    found: dict[tuple[str, Size], tuple[Comparison, int]] = {}
+    for (one, other), claim in CLAIMS.items():
+        for k in table.sizes if {one, other} <= rows.keys() else ():
+            if compared := _compared(table, k, (rows[one], rows[other]), whole):
+                found[claim, k] = compared
     fair = dict(zip(found, holm([made.p for made, _ in found.values()]), strict=True))
-    for pair, claim in CLAIMS.items():
+    for claim in CLAIMS.values():
         cells = []
-        for k in shots:
-            if (pair, k) not in found:
+        for place in ((claim, k) for k in table.sizes):
+            if place in found:
+                made, corpora = found[place]
+                mark = "*" if fair[place] < LEVEL else ""
+                cells.append(f"{made.difference:+.3f}{mark} ({corpora})")
+            else:
                 cells.append("not run")
-                continue
-            made, corpora_run = found[pair, k]
-            mark = "*" if fair[pair, k] < 0.05 else ""
-            cells.append(f"{made.difference:+.3f}{mark} ({corpora_run})")
         yield f"| {claim} | " + " | ".join(cells) + " |"
     yield ""
 
 
-def _values(results: Sequence[Result], method: str, shots: int, whole: int) -> Values:
-    """Of the corpora that all samples have been run on."""
-    own = [
-        r
-        for r in results
-        if (r.method, r.encoder, r.shots, r.unlabelled) == (method, "bilstm", shots, 0)
-    ]
-    full = {r.corpus for r in own if sum(other.corpus == r.corpus for other in own) == whole}
-    return {(r.corpus, r.sample): r.score.f1 for r in own if r.corpus in full}
+def _compared(
+    table: Table, size: Size, pair: tuple[Row, Row], whole: int
+) -> tuple[Comparison, int] | None:
+    """Two rows on the corpora that both have all samples of, and how many these are."""
+    each = [[table.cell(size, row, corpus).values for row in pair] for corpus in table.corpora]
+    full = [cells for cells in each if all(len(values) == whole for values in cells)]
+    if not full:
+        return None
+    one, other = (
+        [fmean(cells[i][sample] for cells in full) for sample in sorted(full[0][0])] for i in (0, 1)
+    )
+    return compare(one, other), len(full)

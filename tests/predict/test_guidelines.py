@@ -13,6 +13,11 @@ from hardner.predict.guidelines import Head, following, known, save
 TEXT = "Mutant p53 protein in HeLa cells and mice with breast cancer was inhibited by aspirin."
 
 
+pytestmark = pytest.mark.skipif(
+    not BUNDLED.is_dir(), reason="no model comes with this checkout; make model"
+)
+
+
 @pytest.fixture(scope="module")
 def bundled():
     return hardner.load()
@@ -68,6 +73,9 @@ def test_the_command(capfd, monkeypatch, tmp_path):
     made, expected = hardner.load(out), hardner.load(guidelines=["JNLPBA", "S800"])
     assert made(TEXT) == expected(TEXT)
     assert call("model", "follow", "JNLPBA")[0] == 2
-    code, _, said = call("model", "follow", "PubMed", "--out", out)
+    code, _, said = call("model", "follow", "JNLPBA", "--out", out)
+    assert code == 1
+    assert "exists already" in said
+    code, _, said = call("model", "follow", "PubMed", "--out", out, "--force")
     assert code == 1
     assert "no guidelines 'PubMed'" in said

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hardner.cli.convert import _format
+from hardner.cli.model_folder import check_model_folder
 from hardner.cli.terminal import bar, interruptible, spoken, stderr, warned
 from hardner.errors import FileError, HardnerError
 from hardner.files import shown
@@ -83,7 +84,7 @@ def adapt(
     """
     with interruptible(lambda: False), warned():
         with spoken("interrupted; nothing was written"):
-            _check_out(out, force)
+            check_model_folder(out, force)
             given = _labelled(labelled, label, source_format)
             judged = _labelled(test, given.label, source_format) if test else None
             more = _unlabelled(unlabelled, source_format) if unlabelled else None
@@ -98,16 +99,6 @@ def adapt(
     else:
         for line in _lines(report, score, out, following):
             typer.echo(line)
-
-
-def _check_out(out: Path, force: bool) -> None:
-    """Before any work, whether the model can be put there."""
-    from hardner.checkpoint import CONFIG
-
-    if out.exists() and not force:
-        raise FileError(out, "exists already; name another folder, or replace it with --force")
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / CONFIG).is_file())):
-        raise FileError(out, "is not a hardner model, so it is not replaced; name another folder")
 
 
 def _labelled(path: str, label: str | None, format: str | None) -> "Examples":

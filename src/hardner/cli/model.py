@@ -75,6 +75,7 @@ def follow(
         list[str] | None, typer.Argument(metavar="[CORPUS...]", help="Without any: list them.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="The new model folder.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model that is there.")] = False,
 ) -> None:
     """Write the model that comes along with heads that follow the guidelines of corpora.
 
@@ -87,6 +88,7 @@ def follow(
     - `hardner model follow JNLPBA BC4CHEMD --out my-model`
     - `hardner tag abstract.txt --model my-model`
     """
+    from hardner.cli.model_folder import check_model_folder
     from hardner.cli.terminal import stderr
     from hardner.predict.guidelines import known
     from hardner.predict.predictor import load
@@ -97,6 +99,7 @@ def follow(
         return
     if out is None:
         raise typer.BadParameter("name a folder for the model, --out DIR")
+    check_model_folder(out, force)
     load(guidelines=corpora).save(out)
     stderr.print(f"{out}; next: hardner tag TEXT --model {out}", markup=False)
 

@@ -210,14 +210,13 @@ def load(
         guidelines: Corpora whose guidelines heads of the package's own model are to follow, such
             as ``JNLPBA``; other heads say what several corpora say together.
     """
-    predictor = Predictor.load(path, device)
     if not guidelines:
-        return predictor
+        return Predictor.load(path, device)
     if path is not None:
         raise HardnerError("only the model that comes with hardner can follow other guidelines")
     from hardner.predict.guidelines import following
 
-    return following(predictor, guidelines)
+    return following(Predictor.load(device=device), guidelines)
 
 
 def _device(name: str) -> str:
