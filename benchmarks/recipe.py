@@ -78,9 +78,12 @@ class Start(NamedTuple):
 STARTS = (
     Start(0),
     Start(750, 0.5),
+    Start(1500, 0.2),
     Start(1500, 0.3),
+    Start(1500, 0.4),
     Start(1500, 0.7),
     Start(1500),
+    Start(4000, 0.3),
     Start(4000, 0.5),
     Start(1500, 0.5, 500),
 )

@@ -13,6 +13,10 @@ from hardner.schemes import spans_to_tags, tag_set
 from hardner.types import Sentence
 
 Ints = NDArray[np.int64]
+FULL = 0.75
+"""A padded batch of which a larger share is filled is not worth laying end to end."""
+LONGEST = 4096
+"""Values that may lie end to end: each is compared with each."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,8 @@ class Features:
     """By name, what the integers point into (the letters of each word form, say)."""
     counted: str = ""
     """The stream whose different values an encoder may want counted, if any."""
+    packed: str = ""
+    """The stream whose values an encoder may want to lay end to end, if any."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,8 @@ class Batch:
     """Of each word, [M, B, T]: 0 in no mention, 1 a mention by itself, 2 part of a longer one."""
     distinct: int | None = None
     """No task has more different values than this in the stream that is `Features.counted`."""
+    packed: int | None = None
+    """No task has more values than this in the stream that is `Features.packed`."""
 
     @property
     def tasks(self) -> int:
@@ -74,7 +82,7 @@ class Batch:
             for name, value in self.inputs.items()
         }
         rest = {n: _spread(getattr(self, n), tasks) for n in _PER_TASK}
-        return replace(self, inputs=spread, distinct=self.distinct, **rest)
+        return replace(self, inputs=spread, distinct=self.distinct, packed=self.packed, **rest)
 
 
 _PER_TASK = ("lengths", "tags", "domains", "mentions", "extent")
@@ -137,6 +145,7 @@ class Store:
         }
         self.tags = Ragged.of([tags for tags, _ in rows], device)
         self.extent = Ragged.of([extent for _, extent in rows], device)
+        self.packed = features.packed
         self._mentions = torch.tensor([*mentions, 0], device=device)
         self._domains = torch.tensor([*domains, 0], device=device)
         self._counted: list[Ints] = []
@@ -158,6 +167,19 @@ class Store:
         if rows.ndim == 2 and self._counted:
             full = -(-most_distinct(self._counted, rows) // width)  # sentences, if none repeated
             wide["distinct"] = width * min(full, rows.shape[1])
+        return wide
+
+    def packed_widths(self, rows: Ints) -> dict[str, int]:
+        """As `widths`, for tasks [M, B] whose sentences are of different lengths.
+
+        Where padding would be much of such a batch, ``packed`` is what `Batch.packed` tells of.
+        """
+        wide = self.widths(rows)
+        if self.packed:
+            most = int(self.streams[self.packed].widths[rows].sum(1).max(initial=1))
+            most = most if self.device.type == "cpu" else bucket(most)
+            if most <= min(FULL * rows.shape[1] * wide[self.packed], LONGEST):
+                wide["packed"] = most
         return wide
 
     def groups(self, room: int) -> Iterator[Ints]:
@@ -185,6 +207,7 @@ class Store:
             mentions=self._mentions[rows],
             extent=self.extent.gather(rows, widths["words"]),
             distinct=widths.get("distinct"),
+            packed=widths.get("packed"),
         )
 
 

@@ -14,8 +14,8 @@ import hardner
 from hardner.batch import Batch
 from hardner.errors import HardnerError
 from hardner.export.onnx import graph_of, to_onnx
-from hardner.model.encoders import in_windows
 from hardner.model.layers import SCORING, mask_of
+from hardner.model.layout import in_windows
 from hardner.model.onnx import EMISSIONS, PIECES, PLACES, WORDS
 from hardner.predict.predictor import Predictor
 from hardner.types import Sentence

@@ -14,9 +14,7 @@ from hardner.model.encoders import (
     PieceEncoder,
     WordEncoder,
     each_once,
-    in_windows,
     start_letters,
-    take_words,
     vocabulary_of,
 )
 from hardner.model.layers import Mode, Params, scoped
@@ -153,22 +151,6 @@ def piece_encoder(limit: int) -> PieceEncoder:
     return PieceEncoder(transformer, Pieces.by(tiny.tokenizer(), limit))
 
 
-def test_rows_of_windows_are_cut_apart() -> None:
-    rows = torch.arange(1, 21).view(1, 2, 10)
-    assert in_windows(rows, 10) is rows
-    cut = in_windows(rows, 4)
-    assert cut.tolist() == [
-        [
-            [1, 2, 3, 4],
-            [5, 6, 7, 8],
-            [9, 10, 0, 0],
-            [11, 12, 13, 14],
-            [15, 16, 17, 18],
-            [19, 20, 0, 0],
-        ]
-    ]
-
-
 def test_a_long_sentence_is_read_in_windows_and_a_short_one_beside_it_is_the_same() -> None:
     encoder = piece_encoder(limit=16)
     params = double(encoder)
@@ -185,17 +167,6 @@ def test_a_long_sentence_is_read_in_windows_and_a_short_one_beside_it_is_the_sam
         window = pieces[head // 16 * 16 : head // 16 * 16 + 16].view(1, 1, -1)
         alone = encoder.transformer(scoped(params, "encoder"), window, PLAIN)
         torch.testing.assert_close(found.words[0, 0, word], alone[0, 0, head % 16])
-
-
-def test_words_are_taken_at_their_heads() -> None:
-    vectors = torch.arange(24.0).view(1, 4, 3, 2)  # two rows of two windows of three pieces
-    inputs = {"heads": torch.tensor([[[1, 4], [5, 0]]])}
-    lengths = torch.tensor([[2, 1]])
-    empty = torch.zeros(1, 2, 2, dtype=torch.long)
-    batch = Batch(inputs, lengths, empty, torch.zeros(1).long(), lengths, empty)
-    found = take_words(vectors, batch, PLAIN)
-    assert found.words.tolist() == [[[[2, 3], [8, 9]], [[22, 23], [12, 13]]]]
-    assert found.whole.tolist() == [[[0, 1], [12, 13]]]
 
 
 def test_dropout_changes_training_and_not_scoring() -> None:

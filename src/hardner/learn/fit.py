@@ -256,11 +256,13 @@ def shapes(store: Store, order: Ints) -> list[dict[str, int]]:
     On a GPU, where every shape is captured anew, there are `SHAPES` for all steps at most.
     """
     if store.device.type == "cpu":
-        return [store.widths(drawn.ravel()) for drawn in order]
-    wide = np.array([store.widths(drawn.ravel())["words"] for drawn in order])
+        return [store.packed_widths(drawn) for drawn in order]
+    each = [store.packed_widths(drawn) for drawn in order]
+    wide = np.array([widths.get("packed", 0) or widths["words"] for widths in each])
     levels = np.unique(np.quantile(wide, np.arange(1, SHAPES + 1) / SHAPES, method="higher"))
     level = levels.searchsorted(wide)
     made = [
-        store.widths(order[level == i].reshape(-1, order.shape[-1])) for i in range(len(levels))
+        store.packed_widths(order[level == i].reshape(-1, order.shape[-1]))
+        for i in range(len(levels))
     ]
     return [made[i] for i in level]

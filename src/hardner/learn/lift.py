@@ -16,8 +16,9 @@ from torch.nn import functional
 
 from hardner.batch import Batch, Features, Ragged, Store
 from hardner.errors import HardnerError
-from hardner.model.encoders import Encoded, PieceEncoder, in_windows, take_words
+from hardner.model.encoders import Encoded, PieceEncoder, taken
 from hardner.model.layers import SCORING, Mode, Params, scoped
+from hardner.model.layout import beside, in_windows, lay_out
 from hardner.model.tagger import Tagger
 from hardner.types import Sentence
 
@@ -48,11 +49,12 @@ class Upper:
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """Each word's vector is that of its first piece, as for the whole encoder."""
-        windows = in_windows(batch.inputs["places"], self.whole.pieces.limit)  # [M, W, P]
-        x = functional.embedding(windows, batch.inputs[LOWER])  # [M, W, P, D]
+        layout = lay_out(batch, "places", self.whole.pieces.limit)
+        x = functional.embedding(layout.pieces, batch.inputs[LOWER])  # [M, W, P, D]
         own, transformer = scoped(params, "encoder"), self.whole.transformer
-        x = transformer.layers_on(own, x, windows > 0, range(self.first, transformer.layers), mode)
-        return take_words(transformer.finish(own, x), batch, mode)
+        layers = range(self.first, transformer.layers)
+        x = transformer.layers_on(own, x, layout.there, layers, mode)
+        return taken(transformer.finish(own, x), layout, mode)
 
 
 def lift(tagger: Tagger, params: Params, layers: int) -> Tagger:
@@ -100,7 +102,7 @@ def lifted(tagger: Tagger, params: Params, store: Store) -> Store:
         at = torch.from_numpy(rows).to(store.device)
         windows = in_windows(pieces.gather(at, width).unsqueeze(0), limit)  # [1, W, P]
         x = transformer.begin(own, windows, SCORING)
-        x = transformer.layers_on(own, x, windows > 0, range(upper.first), SCORING)
+        x = transformer.layers_on(own, x, beside(windows > 0), range(upper.first), SCORING)
         x = x.reshape(len(rows), width, -1)  # [B, P, D]
         position = torch.arange(width, device=store.device)
         there = position < pieces.lengths[at].unsqueeze(1)  # [B, P]
@@ -113,6 +115,7 @@ def lifted(tagger: Tagger, params: Params, store: Store) -> Store:
         "heads": store.streams["heads"],
     }
     raised.tables = {LOWER: table}
+    raised.packed = "places"
     return raised
 
 

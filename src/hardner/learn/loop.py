@@ -155,7 +155,7 @@ def _in_turn(method: Method) -> list[Objective]:
 
 def _widths(store: Store, rows: Rows) -> dict[str, int]:
     """For all batches of an iteration."""
-    return store.widths(np.concatenate((*rows.supports, rows.query)))
+    return store.packed_widths(np.concatenate((*rows.supports, rows.query)))
 
 
 def devel_loss(

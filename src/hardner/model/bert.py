@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -17,8 +17,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hardner.batch import Batch, Features
 from hardner.errors import FileError, HardnerError
-from hardner.model.encoders import Encoded, in_windows, take_words
+from hardner.model.encoders import Encoded, taken
 from hardner.model.layers import Mode, Params, scoped
+from hardner.model.layout import lay_out
 from hardner.model.pieces import Pieces, Splitter, overlap_of
 from hardner.types import Sentence
 
@@ -88,8 +89,9 @@ class BertEncoder:
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """Each word's vector is that of its first piece."""
-        windows = in_windows(batch.inputs["pieces"], self.pieces.limit)
-        return take_words(self.vectors(params, windows, mode), batch, mode)
+        rows = replace(batch, packed=None)  # its positions are not relative
+        layout = lay_out(rows, "pieces", self.pieces.limit)
+        return taken(self.vectors(params, layout.pieces, mode), layout, mode)
 
     def vectors(self, params: Params, windows: Tensor, mode: Mode) -> Tensor:
         """One vector a piece: windows [M, W, P] -> [M, W, P, H]."""

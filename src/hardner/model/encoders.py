@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 from hardner.batch import Batch, Features
 from hardner.model.characters import ALPHABET, Characters, spell
 from hardner.model.layers import Mode, Params, dropout, embed, normal, prefixed, scoped
+from hardner.model.layout import Layout, lay_out
 from hardner.model.pieces import Pieces
 from hardner.model.recurrent import BiRecurrent, Cell
 from hardner.model.transformer import Transformer
@@ -171,30 +172,16 @@ class PieceEncoder:
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """Each word's vector is that of its first piece; the sentence's, of the opening one."""
-        windows = in_windows(batch.inputs["pieces"], self.pieces.limit)
-        return take_words(self.vectors(params, windows, mode), batch, mode)
-
-    def vectors(self, params: Params, windows: Tensor, mode: Mode) -> Tensor:
-        """One vector a piece: windows [M, W, P] -> [M, W, P, H]."""
-        return self.transformer(scoped(params, "encoder"), windows, mode)
-
-
-def in_windows(pieces: Tensor, limit: int) -> Tensor:
-    """Cut rows that hold several windows: [M, B, n * limit] -> [M, B * n, limit]."""
-    tasks, _, width = pieces.shape
-    if width <= limit:
-        return pieces
-    short = -width % limit
-    pieces = pad(pieces, (0, short))
-    return pieces.view(tasks, -1, limit)
+        layout, own = lay_out(batch, "pieces", self.pieces.limit), scoped(params, "encoder")
+        x = self.transformer.begin(own, layout.pieces, mode)
+        layers = range(self.transformer.layers)
+        x = self.transformer.layers_on(own, x, layout.there, layers, mode)
+        return taken(self.transformer.finish(own, x), layout, mode)
 
 
-def take_words(vectors: Tensor, batch: Batch, mode: Mode) -> Encoded:
-    """Pick each word's first piece: vectors [M, W, P, H] -> words [M, B, T, H]."""
-    tasks, rows = batch.lengths.shape
-    flat = vectors.reshape(tasks, rows, -1, vectors.shape[-1])  # [M, B, n * P, H]
-    heads = batch.inputs["heads"].unsqueeze(-1).expand(-1, -1, -1, flat.shape[-1])
-    return Encoded(dropout(flat.gather(2, heads), mode), flat[:, :, 0])
+def taken(vectors: Tensor, layout: Layout, mode: Mode) -> Encoded:
+    """Of the pieces' vectors [M, W, P, H], those of words and sentences."""
+    return Encoded(dropout(layout.words(vectors), mode), layout.sentences(vectors))
 
 
 def vocabulary_of(sentences: Collection[Sentence]) -> tuple[str, ...]:

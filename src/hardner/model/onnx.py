@@ -10,8 +10,9 @@ import torch
 
 from hardner.batch import Batch, Features
 from hardner.errors import HardnerError
-from hardner.model.encoders import Encoded, in_windows
+from hardner.model.encoders import Encoded
 from hardner.model.layers import Mode, Params
+from hardner.model.layout import in_windows
 from hardner.model.pieces import Pieces
 from hardner.types import Sentence
 

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.errors import HardnerError
+from hardner.model.fused import fused, normed, pays, products_in, turned
 from hardner.model.layers import (
     Mode,
     Params,
@@ -18,6 +19,7 @@ from hardner.model.layers import (
     prefixed,
     scoped,
 )
+from hardner.model.layout import beside
 
 MAPS = ("attention", "out", "up", "down")
 """The linear maps of a layer."""
@@ -73,21 +75,17 @@ class Transformer:
     def __call__(self, params: Params, pieces: Tensor, mode: Mode, full: bool = False) -> Tensor:
         """pieces [M, W, P], 0 for padding (none where ``full``) -> [M, W, P, D]."""
         x = self.begin(params, pieces, mode)
-        x = self.layers_on(params, x, None if full else pieces > 0, range(self.layers), mode)
-        return self.finish(params, x)
+        there = None if full else beside(pieces > 0)
+        return self.finish(params, self.layers_on(params, x, there, range(self.layers), mode))
 
     def begin(self, params: Params, pieces: Tensor, mode: Mode) -> Tensor:
         """What the first layer reads: pieces [M, W, P] -> [M, W, P, D]."""
         return dropout(embed(pieces, params["pieces"]), mode)
 
     def layers_on(
-        self, params: Params, x: Tensor, filled: Tensor | None, layers: range, mode: Mode
+        self, params: Params, x: Tensor, there: Tensor | None, layers: range, mode: Mode
     ) -> Tensor:
-        """Some layers, one after the other: x [M, W, P, D], ``filled`` bool [M, W, P]."""
-        there = None
-        if filled is not None:
-            there = filled.flatten(0, 1)[:, None, None].clone()  # [M*W, 1, 1, P]
-            there[..., 0] = True  # an empty row attends to something, so that it stays finite
+        """Some layers, one after the other: x [M, W, P, D], ``there`` as in `Layout`, or all."""
         turn = rotation(x.shape[2], self.size // self.heads, x)
         for i in layers:
             x = self._layer(scoped(params, f"layer{i}"), x, there, turn, mode)
@@ -106,16 +104,28 @@ class Transformer:
         mode: Mode,
     ) -> Tensor:
         tasks, rows, width, _ = x.shape
-        h = layer_norm(x, params["norm1.weight"], params["norm1.bias"])
-        qkv = _product(params, "attention", h).to(x.dtype)
-        qkv = qkv.view(tasks * rows, width, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        q, k = rotate(qkv[:2], turn)  # [M*W, heads, P, d]
-        mixed = attend(q, k, qkv[2], there, mode)
+        brief = pays(x, params["norm1.weight"].shape[0], mode.twice)
+        h = _norm(params, "norm1", x, brief)
+        qkv = _product(params, "attention", h).view(tasks * rows, width, 3, self.heads, -1)
+        if brief:
+            q, k, v = fused(turned)(qkv, *turn, products_in(x))
+        else:
+            q, k, v = turned(qkv, *turn, x.dtype)  # [M*W, heads, P, d]
+        mixed = attend(q, k, v, there, mode)
         mixed = mixed.transpose(1, 2).reshape(tasks, rows, width, -1)
         x = x + dropout(_product(params, "out", mixed), mode)
-        h = layer_norm(x, params["norm2.weight"], params["norm2.bias"])
+        h = _norm(params, "norm2", x, brief)
         h = functional.gelu(_product(params, "up", h))
         return x + dropout(_product(params, "down", h), mode)
+
+
+def _norm(params: Params, name: str, x: Tensor, brief: bool) -> Tensor:
+    """A norm, as one kernel where that is ``brief``."""
+    weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
+    if not brief:
+        return layer_norm(x, weight, bias)
+    found: Tensor = fused(normed)(x.flatten(1, 2), weight, bias, products_in(x))
+    return found.view_as(x)
 
 
 def _product(params: Params, name: str, x: Tensor) -> Tensor:
@@ -140,13 +150,6 @@ def rotation(width: int, size: int, like: Tensor) -> tuple[Tensor, Tensor]:
     rates = 10_000.0 ** -(torch.arange(0, size, 2, device=like.device, dtype=dtype) / size)
     angles = torch.arange(width, device=like.device).unsqueeze(1) * rates
     return angles.cos(), angles.sin()
-
-
-def rotate(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Turn each pair of features by its position's angle: x [..., P, d]."""
-    cos, sin = (part.to(x.dtype) for part in turn)
-    left, right = x.chunk(2, dim=-1)
-    return torch.cat((left * cos - right * sin, left * sin + right * cos), dim=-1)
 
 
 def _init_norm(size: int) -> Params:
