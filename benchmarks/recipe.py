@@ -100,8 +100,12 @@ Variants = tuple[tuple[str, Changes], ...]
 CHANGES: Variants = (
     ("none", {}),
     ("no caution", {"caution": 0.0}),
+    ("caution 1", {"caution": 1.0}),
     ("caution 2", {"caution": 2.0}),
     ("caution 3", {"caution": 3.0}),
+    ("caution 4", {"caution": 4.0}),
+    ("caution 5", {"caution": 5.0}),
+    ("caution 6", {"caution": 6.0}),
     ("no background sentences", {"background": 0}),
     ("4 background sentences a step", {"background": 4}),
     ("16 background sentences a step", {"background": 16}),
@@ -267,14 +271,21 @@ class Bench:
         return self._exams[key]
 
 
-def variants_of(kind: str) -> Iterator[tuple[str, Start, Adaptation]]:
-    """What is tried with a kind of encoder: names, starts and rules."""
+def variants_of(kind: str, share: float) -> Iterator[tuple[str, Start, Adaptation]]:
+    """What is tried with a kind of encoder: names, starts and rules.
+
+    ``share`` is that of the start of a transformer from which everything else is tried.
+    """
     base = adaptation("best", kind)
-    start, changes = (OF_WORDS, CHANGES_OF_WORDS) if kind == "bilstm" else (START, CHANGES)
+    usual = START._replace(share=share)
+    start, changes = (OF_WORDS, CHANGES_OF_WORDS) if kind == "bilstm" else (usual, CHANGES)
     for name, change in changes:
         yield name, start, replace(base, **change)
     if kind == "transformer":
-        yield "quick", start, adaptation("quick", kind)
+        quick = adaptation("quick", kind)
+        yield "quick", start, quick
+        for caution in (0.0, 2.0, 3.0, 4.0, 5.0):
+            yield f"quick, caution {caution:g}", start, replace(quick, caution=caution)
         for other in STARTS:
             yield f"start: {other}", other, base
 
@@ -289,6 +300,9 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--shots", default="5,20")
     parser.add_argument("--devel", type=int, default=600, help="devel sentences of a type")
+    parser.add_argument(
+        "--share", type=float, default=START.share, help="of the way that the start lies"
+    )
     parser.add_argument("--only", action="append", help="a variant; all if none is named")
     args = parser.parse_args()
     found = list(pools(args.root, args.devel))
@@ -319,7 +333,7 @@ def main() -> None:
         shown = "  ".join(" ".join(f"{part:.4f}" for part in mean) for mean in means)
         print(f"{name:50} {shown}  {time.perf_counter() - began:.1f} s", flush=True)
 
-    variants = list(variants_of(encoder["kind"]))
+    variants = list(variants_of(encoder["kind"], args.share))
     names = [name for name, _, _ in variants]
     if unknown := sorted(set(args.only or ()) - set(names)):
         parser.error(f"no variant {unknown[0]!r}; there are {', '.join(names)}")

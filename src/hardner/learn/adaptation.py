@@ -116,7 +116,7 @@ _BEST_TRANSFORMER = Adaptation(
     start="zero",
     decoder="crf",
     background=8,
-    caution=1.0,
+    caution=5.0,
     soup=3,
 )
 
@@ -132,6 +132,7 @@ _QUICK_TRANSFORMER = replace(
     scales={"decoder": 20.0},
     tail=0.7,
     soup=1,
+    caution=1.0,
     pupil=Pupil(steps=50),
 )
 
