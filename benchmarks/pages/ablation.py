@@ -5,7 +5,7 @@ from typing import Any
 
 import lines
 
-SHOTS = (5, 20, 50)
+SHOTS = (5, 20, 50, 100)
 FIELDS = {
     "steps": "steps",
     "rate": "rate",

@@ -24,6 +24,7 @@ ROWS = {
 """Of the summary: methods and encoders, and what they are called there."""
 WHOLE = 20
 """Samples of a cell that has been run to the end."""
+NOT_RUN = "-"
 DEMONSTRATED = "MRC with demonstrations"
 
 
@@ -37,8 +38,9 @@ def summary() -> Iterator[str]:
         for unlabelled in sorted({r.unlabelled for r in own}):
             beside = f", with {unlabelled:,} unlabelled" if unlabelled else ""
             some = [r for r in own if r.unlabelled == unlabelled]
-            means = (mean_of([r for r in some if r.shots == k], BENCHMARK) for k in SHOTS)
-            yield f"| {ROWS[row]}{beside} | " + " | ".join(means) + " |"
+            means = [mean_of([r for r in some if r.shots == k], BENCHMARK) for k in SHOTS]
+            if set(means) != {NOT_RUN}:
+                yield f"| {ROWS[row]}{beside} | " + " | ".join(means) + " |"
     best = [published.best("few_shot", "f1", k, BENCHMARK) for k in SHOTS]
     values = [
         published.mean("few_shot", "f1", k, BENCHMARK, [name])
@@ -51,7 +53,7 @@ def summary() -> Iterator[str]:
 def mean_of(results: Sequence[Result], corpora: Sequence[str]) -> str:
     """The mean over corpora of the mean over samples; a dash where some have not been run."""
     each = [[r.score.f1 for r in results if r.corpus == corpus] for corpus in corpora]
-    return f"{fmean(map(fmean, each)):.3f}" if all(len(e) == WHOLE for e in each) else "-"
+    return f"{fmean(map(fmean, each)):.3f}" if all(len(e) == WHOLE for e in each) else NOT_RUN
 
 
 def contests(table: Table) -> Iterator[str]:

@@ -176,8 +176,7 @@ class Store:
         """
         wide = self.widths(rows)
         if self.packed:
-            most = int(self.streams[self.packed].widths[rows].sum(1).max(initial=1))
-            most = most if self.device.type == "cpu" else bucket(most)
+            most = bucket(int(self.streams[self.packed].widths[rows].sum(1).max(initial=1)))
             if most <= min(FULL * rows.shape[1] * wide[self.packed], LONGEST):
                 wide["packed"] = most
         return wide

@@ -19,6 +19,7 @@ from hardner.evaluate.score import Breakdown
 from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.graph import arithmetic
 from hardner.learn.lessons import LONGEST, ranked
+from hardner.learn.lift import lift, lowered
 from hardner.model.layers import Params, part_of
 from hardner.seeds import seed_of
 from hardner.types import Corpus, Sentence, Span
@@ -127,8 +128,10 @@ class Fitted:
         longest = max(len(self._pool[row]) for found in rows for row in found)
         words = min(rule.batch, len(rows[0])) * longest
         words += min(rule.pupil.batch, self._unlabelled) * max(longest, LONGEST)
-        params = self._model.params
-        each = rule.soup * sum(p.nbytes for n, p in params.items() if part_of(n) in rule.parts)
+        tagger, params = self._model
+        still = lowered(lift(tagger, params, rule.layers)) if rule.layers else []
+        moving = {n: p for n, p in params.items() if part_of(n) in rule.parts and n not in still}
+        each = rule.soup * sum(p.nbytes for p in moving.values())
         free, _ = torch.cuda.mem_get_info()
         room = ROOM // (words * rule.soup)
         return equal_groups(len(rows), min(room, free // 2 // (COPIES * each + 1)))

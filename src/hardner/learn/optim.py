@@ -4,7 +4,7 @@ The learning rate may be a tensor, so that a captured step can be replayed with 
 Every update is differentiable in the gradients, which the exact meta-gradient needs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -88,17 +88,19 @@ class Optimizer:
         state: State,
         rates: Mapping[str, Tensor | float],
     ) -> tuple[Params, State]:
-        if not grads:
-            return {}, {}
-        moves, values = list(grads.values()), [params[name] for name in grads]
-        if self.weight_decay:
-            moves = list(torch._foreach_add(moves, values, alpha=self.weight_decay))
-        if self.momentum:
-            before = [state[f"momentum.{name}"] for name in grads]
-            moves = list(torch._foreach_add(moves, before, alpha=self.momentum))
-        kept = {f"momentum.{n}": m for n, m in zip(grads, moves, strict=True) if self.momentum}
-        moved = descended(values, moves, [rates[name] for name in grads])
-        return dict(zip(grads, moved, strict=True)), kept
+        new: Params = {}
+        kept: State = {}
+        for rate, names in by_rate({name: rates[name] for name in grads}):
+            moves, values = [grads[name] for name in names], [params[name] for name in names]
+            if self.weight_decay:
+                moves = list(torch._foreach_add(moves, values, alpha=self.weight_decay))
+            if self.momentum:
+                before = [state[f"momentum.{name}"] for name in names]
+                moves = list(torch._foreach_add(moves, before, alpha=self.momentum))
+                kept |= {f"momentum.{n}": m for n, m in zip(names, moves, strict=True)}
+            far = torch._foreach_mul(moves, rate)
+            new |= dict(zip(names, torch._foreach_sub(values, far), strict=True))
+        return new, kept
 
     def _adamw(
         self,
@@ -131,19 +133,6 @@ def by_rate(rates: Mapping[str, Tensor | float]) -> Iterator[tuple[Tensor | floa
         rate = rates[names[0]]
         here = isinstance(rate, Tensor) and rate.device.type == "cpu"
         yield (float(rate) if here else rate), names
-
-
-def descended(
-    values: list[Tensor], moves: list[Tensor], rates: list[Tensor | float]
-) -> Sequence[Tensor]:
-    """values - rates * moves; together where there is but one rate."""
-    if len({id(rate) if isinstance(rate, Tensor) else rate for rate in rates}) > 1:
-        each = zip(values, moves, rates, strict=True)
-        return [descended([value], [move], [rate])[0] for value, move, rate in each]
-    rate = rates[0]
-    if isinstance(rate, Tensor):
-        return torch._foreach_sub(values, torch._foreach_mul(moves, rate))
-    return torch._foreach_sub(values, moves, alpha=rate)
 
 
 def clip(grads: Mapping[str, Tensor], limit: float, tasks: bool = False) -> Params:
