@@ -6,41 +6,32 @@
 A model is trained on the types of thirteen corpora (diseases, drugs, genes, species), then fitted
 to a few sentences of each of six types of other domains (cells, their parts, what they do) and
 scored on devel sentences. One thing at a time is changed of the recipe in use. None of the eight
-benchmark corpora is fitted to or scored here. Each recipe and number of sentences is a line of
-results/ablation.jsonl; `python benchmarks/pages` makes results/ablation.md of them.
+benchmark corpora is fitted to or scored here. Lines go where `trials.py` says.
 """
 
 import argparse
-import json
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
+from trials import Bench, Pool, trial
 
 from hardner import corpora
-from hardner.batch import TagSet
-from hardner.episodes import few_shot
 from hardner.evaluate.contender import Model, with_words
-from hardner.evaluate.exam import Exam
-from hardner.evaluate.provenance import commit
 from hardner.learn.adaptation import Adaptation, adaptation
 from hardner.learn.background import background
 from hardner.learn.draws import drawing
 from hardner.learn.experiment import experiment
-from hardner.learn.fit import background_for, cautious, fit, newcomer
-from hardner.learn.graph import arithmetic
 from hardner.learn.heads import heads_for
 from hardner.learn.loop import begin, loop
 from hardner.learn.material import BENCHMARK, gather, relabelled, with_labels
 from hardner.learn.network import network
 from hardner.learn.tables import merged
 from hardner.model.layers import Params
-from hardner.model.tagger import Tagger
 from hardner.types import Sentence
 
 SOURCES = (*BENCHMARK, "BioNLP09", "BioNLP11EPI", "BioNLP11ID", "BioNLP13GE", "Ex-PTM")
@@ -52,8 +43,6 @@ UNSEEN = (
     ("CRAFT", "CL"),
     ("CRAFT", "GO"),
 )
-LINES = Path(__file__).parents[1] / "results" / "ablation.jsonl"
-TAGS = TagSet("unseen", ("E",))
 DECODERS = {"transformer": "softmax", "bilstm": "crf"}
 """Of the models that are trained on the sources."""
 
@@ -106,6 +95,9 @@ CHANGES: Variants = (
     ("caution 4", {"caution": 4.0}),
     ("caution 5", {"caution": 5.0}),
     ("caution 6", {"caution": 6.0}),
+    ("caution by rarity, 6", {"caution": 0.0, "rarity": 6.0}),
+    ("caution by rarity, 10", {"caution": 0.0, "rarity": 10.0}),
+    ("caution by rarity, 14", {"caution": 0.0, "rarity": 14.0}),
     ("no background sentences", {"background": 0}),
     ("4 background sentences a step", {"background": 4}),
     ("16 background sentences a step", {"background": 16}),
@@ -148,14 +140,6 @@ CHANGES_OF_WORDS: Variants = (
     ("mean of 3 fits", {"soup": 3}),
     ("mean of 3 fits, decoder starts from zero", {"soup": 3, "start": "zero"}),
 )
-
-
-class Pool(NamedTuple):
-    """A type to be learnt."""
-
-    name: str
-    train: tuple[Sentence, ...]
-    devel: tuple[Sentence, ...]
 
 
 def pools(root: Path, most: int) -> Iterator[Pool]:
@@ -222,55 +206,6 @@ class Trainer:
         return progress.params
 
 
-class Bench:
-    """The unseen types, and what recipes make of them."""
-
-    def __init__(self, tagger: Tagger, found: Sequence[Pool], samples: int, device: str) -> None:
-        self.tagger, self.pools, self.samples, self.device = tagger, found, samples, device
-        self._exams: dict[tuple[int, int, str | None], list[Exam]] = {}
-        self._fits: dict[int, Params] = {}
-        self._fitted_by: tuple[int, str] | None = None
-
-    def scores(self, start: Params, rule: Adaptation, shots: int) -> dict[str, list[float]]:
-        """By type, precision, recall and F1, the means over samples; all are fitted at once."""
-        sentences: list[Sentence] = []
-        rows: list[list[int]] = []
-        for pool in self.pools:
-            for sample in range(self.samples):
-                drawn = few_shot(pool.name, pool.train, shots, sample)
-                rows.append(list(range(len(sentences), len(sentences) + shots)))
-                sentences += [pool.train[row] for row in drawn]
-        seeds = [i % self.samples for i in range(len(rows))]
-        tagger, params = newcomer(self.tagger, start, TAGS, rule, seeds)
-        store = tagger.store([*sentences, *background_for(rule)], device=self.device)
-        bold = replace(rule, caution=0.0)  # its fits serve any caution
-        if self._fitted_by != (by := (id(start), repr(bold))):
-            self._fits, self._fitted_by = {}, by
-        if shots not in self._fits:
-            self._fits[shots] = fit(tagger, params, store, np.array(rows), bold, seeds)
-        fitted = cautious(self._fits[shots], rule.caution)
-        found = {}
-        exams = self._examined(id(start), rule, tagger, params)
-        for i, (pool, exam) in enumerate(zip(self.pools, exams, strict=True)):
-            own = slice(i * self.samples, (i + 1) * self.samples)
-            part = {n: p if p.shape[0] == 1 else p[own] for n, p in fitted.items()}
-            with arithmetic(rule.precision, torch.device(self.device)):
-                scores = [s["E"].score for s in exam(part)]
-            each = [(s.precision, s.recall, s.f1) for s in scores]
-            found[pool.name] = np.mean(each, axis=0).round(5).tolist()
-        return found
-
-    def _examined(self, start: int, rule: Adaptation, tagger: Tagger, params: Params) -> list[Exam]:
-        """The exams of a start, whose lower layers have read them where fits leave these alone."""
-        key = start, rule.layers, rule.decoder
-        if key not in self._exams:
-            exams = [Exam(tagger, pool.devel, device=self.device) for pool in self.pools]
-            if rule.layers:
-                exams = [exam.lifted(params, rule.layers) for exam in exams]
-            self._exams[key] = exams
-        return self._exams[key]
-
-
 def variants_of(kind: str, share: float) -> Iterator[tuple[str, Start, Adaptation]]:
     """What is tried with a kind of encoder: names, starts and rules.
 
@@ -314,24 +249,11 @@ def main() -> None:
     )
     trainer = Trainer(args.root, encoder, known, args.device)
     bench = Bench(trainer.tagger, found, args.samples, args.device)
-    LINES.parent.mkdir(exist_ok=True)
     shots = [int(k) for k in args.shots.split(",")]
 
     def measure(name: str, start: Start, rule: Adaptation) -> None:
-        began = time.perf_counter()
-        params = trainer(start)
-        means = []
-        for k in shots:
-            scores = bench.scores(params, rule, k)
-            means.append(np.mean(list(scores.values()), axis=0).round(5).tolist())
-            fixed = {"shots": k, "samples": args.samples, "start": start._asdict()}
-            recipe = asdict(rule) | {"parts": sorted(rule.parts)}
-            of = {"change": name, "encoder": encoder["kind"], **fixed}
-            line = of | {"recipe": recipe, "scores": scores, "mean": means[-1]}
-            with LINES.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line | {"commit": commit()}) + "\n")
-        shown = "  ".join(" ".join(f"{part:.4f}" for part in mean) for mean in means)
-        print(f"{name:50} {shown}  {time.perf_counter() - began:.1f} s", flush=True)
+        about = {"change": name, "encoder": encoder["kind"], "start": start._asdict()}
+        trial(about, [bench], [trainer(start)], rule, shots)
 
     variants = list(variants_of(encoder["kind"], args.share))
     names = [name for name, _, _ in variants]

@@ -1,6 +1,6 @@
 """results/ablation.md, from what benchmarks/recipe.py wrote."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import lines
@@ -22,18 +22,30 @@ ENCODERS = {"transformer": "The transformer", "bilstm": "The BiLSTM"}
 
 
 def page() -> Iterator[str]:
-    """A table for each encoder; a row a recipe, as it was tried."""
+    """A table for each encoder and one of the left-out domains; a row a recipe, as it was tried."""
     every = lines.of("results/ablation.jsonl")
+    unseen = [line for line in every if "left_out" not in line]
     for encoder, named in ENCODERS.items():
         yield f"\n{named}, 5 samples of each type:\n"
-        heads = [f"{k} sentences" for k in SHOTS]
-        yield "| tried | start | " + " | ".join((*FIELDS.values(), *heads)) + " |"
-        yield "|---" * (2 + len(FIELDS) + len(SHOTS)) + "|"
-        rows: dict[str, dict[int, list[float]]] = {}
-        for line in (line for line in every if (line["encoder"], line["samples"]) == (encoder, 5)):
-            rows.setdefault(described(line), {})[line["shots"]] = line["mean"]
-        for row, found in sorted(rows.items(), key=lambda item: f1_at_20(item[1])):
-            yield f"| {row} | " + " | ".join(map(shown, map(found.get, SHOTS))) + " |"
+        yield from table([ln for ln in unseen if (ln["encoder"], ln["samples"]) == (encoder, 5)])
+    left = [line for line in every if "left_out" in line]
+    for corpora, samples in dict.fromkeys((tuple(ln["left_out"]), ln["samples"]) for ln in left):
+        yield "\nThe transformer, trained without a domain (`benchmarks/left_out.py`) and scored on devel"
+        yield f"sentences of {', '.join(corpora)}; samples of each: {samples}.\n"
+        own = (list(corpora), samples)
+        yield from table([ln for ln in left if (ln["left_out"], ln["samples"]) == own])
+
+
+def table(some: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The recipes of some lines, from the lowest F1 at 20 sentences to the highest."""
+    heads = [f"{k} sentences" for k in SHOTS]
+    yield "| tried | start | " + " | ".join((*FIELDS.values(), *heads)) + " |"
+    yield "|---" * (2 + len(FIELDS) + len(SHOTS)) + "|"
+    rows: dict[str, dict[int, list[float]]] = {}
+    for line in some:
+        rows.setdefault(described(line), {})[line["shots"]] = line["mean"]
+    for row, found in sorted(rows.items(), key=lambda item: f1_at_20(item[1])):
+        yield f"| {row} | " + " | ".join(map(shown, map(found.get, SHOTS))) + " |"
 
 
 def described(line: Mapping[str, Any]) -> str:

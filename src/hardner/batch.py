@@ -146,7 +146,8 @@ class Store:
         self.tags = Ragged.of([tags for tags, _ in rows], device)
         self.extent = Ragged.of([extent for _, extent in rows], device)
         self.packed = features.packed
-        self._mentions = torch.tensor([*mentions, 0], device=device)
+        self.mentions = np.array([*mentions, 0], np.int64)
+        self._mentions = torch.from_numpy(self.mentions).to(device)
         self._domains = torch.tensor([*domains, 0], device=device)
         self._counted: list[Ints] = []
         if features.counted and device.type != "cpu":

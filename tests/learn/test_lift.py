@@ -12,7 +12,7 @@ from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.exam import Exam
 from hardner.learn.adapt import adapt
-from hardner.learn.fit import fit, newcomer
+from hardner.learn.fit import caution_for, fit, newcomer
 from hardner.learn.inner import Inner
 from hardner.learn.lift import lift, lifted, mean_decoder
 from hardner.learn.optim import Optimizer
@@ -76,6 +76,23 @@ def test_caution_is_added_to_the_outside():
     gap = wary["decoder.bias"] - plain["decoder.bias"]
     assert torch.allclose(gap[..., 0], torch.full_like(gap[..., 0], 0.7))
     assert torch.equal(gap[..., 1:], torch.zeros_like(gap[..., 1:]))
+
+
+def test_caution_is_greater_where_mentions_are_rare():
+    tagger, params, store = target("bilstm")
+    held = np.arange(len(store.mentions))
+    some = [held[store.mentions == n] for n in (0, 1, 2)]
+    once, twice = some[1][0], some[2][0]
+    rows = np.array([[once, some[0][0], -1], [once, once, -1], [once, twice, -1], [twice] * 3])
+    rule = replace(RULE, caution=0.5, rarity=9.0)
+    found = caution_for(rule, store, rows)
+    assert found.tolist() == pytest.approx(
+        [0.5 + 9 / (3 / 2) ** 2, 0.5 + 9 / (4 / 3) ** 2, 0.5 + 9 / (5 / 3) ** 2, 0.5 + 9 / 4]
+    )
+    plain = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    wary = fit(tagger, params, store, ROWS, rule, SEEDS)
+    gap = wary["decoder.bias"][:, 0, 0] - plain["decoder.bias"][:, 0, 0]
+    assert gap.tolist() == pytest.approx(caution_for(rule, store, ROWS).tolist())
 
 
 @pytest.mark.parametrize("start", ["random", "zero", "mean"])

@@ -67,6 +67,9 @@ class Adaptation:
     """Sentences of `hardner.learn.background` that each step learns from as well."""
     caution: float = 0.0
     """Added in the end to the score of being outside a mention."""
+    rarity: float = 0.0
+    """Added to it as well, divided by the square of how many mentions a sentence holds that has
+    any: where mentions stand close, few sentences are without one."""
     pupil: Pupil = Pupil()
     """Used where there are sentences without labels only."""
 

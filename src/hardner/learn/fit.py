@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hardner.batch import Ints, Store, TagSet
@@ -23,6 +24,7 @@ from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
 from hardner.types import Sentence
 
+Floats = NDArray[np.float64]
 Heard = Callable[[int, int], None]
 """Told how many steps are done, of how many."""
 POOL = 50
@@ -99,15 +101,26 @@ def fit(
         with arithmetic(adaptation.precision, store.device):
             lessons = teach(tagger, found, store, unlabelled)
         found = samples.averaged(lessons, heard)
-    return given | cautious(found, adaptation.caution)
+    return given | cautious(found, caution_for(adaptation, store, rows))
 
 
-def cautious(params: Params, caution: float) -> Params:
-    """The parameters with so much added to the score of being outside a mention."""
-    if not caution:
+def caution_for(adaptation: Adaptation, store: Store, rows: Ints) -> Floats:
+    """How cautious to be after each sample, [M], whose sentences are at rows [M, K].
+
+    A sentence with two mentions is counted beside them, as a few say little about how close
+    mentions stand.
+    """
+    mentions = store.mentions[rows]
+    close: Floats = (mentions.sum(1) + 2.0) / ((mentions > 0).sum(1) + 1.0)
+    return adaptation.rarity / close**2 + adaptation.caution
+
+
+def cautious(params: Params, caution: Floats) -> Params:
+    """The parameters of each sample with so much, [M], added to the score of being outside."""
+    if not caution.any():
         return params
-    bias = params["decoder.bias"].clone()
-    bias[..., 0] += caution
+    bias = params["decoder.bias"].clone()  # [M, 1, C]
+    bias[..., 0] += torch.from_numpy(caution).to(bias).unsqueeze(1)
     return params | {"decoder.bias": bias}
 
 

@@ -1,0 +1,118 @@
+"""Trials of adaptation recipes: types that a model has not seen, and what recipes make of them.
+
+`recipe.py` and `left_out.py` choose the models and the types. Each recipe and number of sentences
+is a line of results/ablation.jsonl; `python benchmarks/pages` makes results/ablation.md of them.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from hardner.batch import TagSet
+from hardner.episodes import few_shot
+from hardner.evaluate.exam import Exam
+from hardner.evaluate.provenance import commit
+from hardner.learn.adaptation import Adaptation
+from hardner.learn.fit import background_for, caution_for, cautious, fit, newcomer
+from hardner.learn.graph import arithmetic
+from hardner.model.layers import Params
+from hardner.model.tagger import Tagger
+from hardner.types import Sentence
+
+LINES = Path(__file__).parents[1] / "results" / "ablation.jsonl"
+TAGS = TagSet("unseen", ("E",))
+
+
+class Pool(NamedTuple):
+    """A type to be learnt."""
+
+    name: str
+    train: tuple[Sentence, ...]
+    devel: tuple[Sentence, ...]
+
+
+class Bench:
+    """The unseen types, and what recipes make of them."""
+
+    def __init__(self, tagger: Tagger, found: Sequence[Pool], samples: int, device: str) -> None:
+        self.tagger, self.pools, self.samples, self.device = tagger, found, samples, device
+        self._exams: dict[tuple[int, int, str | None], list[Exam]] = {}
+        self._fits: dict[int, Params] = {}
+        self._fitted_by: tuple[int, str] | None = None
+
+    def scores(self, start: Params, rule: Adaptation, shots: int) -> dict[str, list[float]]:
+        """By type, precision, recall and F1, the means over samples; all are fitted at once."""
+        sentences: list[Sentence] = []
+        rows: list[list[int]] = []
+        for pool in self.pools:
+            for sample in range(self.samples):
+                drawn = few_shot(pool.name, pool.train, shots, sample)
+                rows.append(list(range(len(sentences), len(sentences) + shots)))
+                sentences += [pool.train[row] for row in drawn]
+        seeds = [i % self.samples for i in range(len(rows))]
+        tagger, params = newcomer(self.tagger, start, TAGS, rule, seeds)
+        store = tagger.store([*sentences, *background_for(rule)], device=self.device)
+        bold = replace(rule, caution=0.0, rarity=0.0)  # its fits serve any caution
+        if self._fitted_by != (by := (id(start), repr(bold))):
+            self._fits, self._fitted_by = {}, by
+        if shots not in self._fits:
+            self._fits[shots] = fit(tagger, params, store, np.array(rows), bold, seeds)
+        fitted = cautious(self._fits[shots], caution_for(rule, store, np.array(rows)))
+        found = {}
+        exams = self._examined(id(start), rule, tagger, params)
+        for i, (pool, exam) in enumerate(zip(self.pools, exams, strict=True)):
+            own = slice(i * self.samples, (i + 1) * self.samples)
+            part = {n: p if p.shape[0] == 1 else p[own] for n, p in fitted.items()}
+            with arithmetic(rule.precision, torch.device(self.device)):
+                scores = [s["E"].score for s in exam(part)]
+            each = [(s.precision, s.recall, s.f1) for s in scores]
+            found[pool.name] = np.mean(each, axis=0).round(5).tolist()
+        return found
+
+    def _examined(self, start: int, rule: Adaptation, tagger: Tagger, params: Params) -> list[Exam]:
+        """The exams of a start, whose lower layers have read them where fits leave these alone."""
+        key = start, rule.layers, rule.decoder
+        if key not in self._exams:
+            exams = [Exam(tagger, pool.devel, device=self.device) for pool in self.pools]
+            if rule.layers:
+                exams = [exam.lifted(params, rule.layers) for exam in exams]
+            self._exams[key] = exams
+        return self._exams[key]
+
+
+def trial(
+    about: Mapping[str, Any],
+    benches: Sequence[Bench],
+    starts: Sequence[Params],
+    rule: Adaptation,
+    shots: Sequence[int],
+) -> None:
+    """Try a recipe and add a line for each number of sentences.
+
+    Args:
+        about: What the lines say beside: the ``change``, which is shown, and the like.
+        benches: The types.
+        starts: What is fitted, for each bench.
+        rule: The recipe.
+        shots: Numbers of sentences.
+    """
+    began = time.perf_counter()
+    means = []
+    for k in shots:
+        scores: dict[str, list[float]] = {}
+        for bench, start in zip(benches, starts, strict=True):
+            scores |= bench.scores(start, rule, k)
+        means.append(np.mean(list(scores.values()), axis=0).round(5).tolist())
+        recipe = asdict(rule) | {"parts": sorted(rule.parts)}
+        fixed = {"shots": k, "samples": benches[0].samples, "recipe": recipe}
+        line = {**about, **fixed, "scores": scores, "mean": means[-1], "commit": commit()}
+        with LINES.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+    shown = "  ".join(" ".join(f"{part:.4f}" for part in mean) for mean in means)
+    print(f"{about['change']:50} {shown}  {time.perf_counter() - began:.1f} s", flush=True)
