@@ -30,8 +30,8 @@ def page() -> Iterator[str]:
         yield from table([ln for ln in unseen if (ln["encoder"], ln["samples"]) == (encoder, 5)])
     left = [line for line in every if "left_out" in line]
     for corpora, samples in dict.fromkeys((tuple(ln["left_out"]), ln["samples"]) for ln in left):
-        yield "\nThe transformer, trained without a domain (`benchmarks/left_out.py`) and scored on devel"
-        yield f"sentences of {', '.join(corpora)}; samples of each: {samples}.\n"
+        yield "\nThe transformer, trained without a domain and scored on devel sentences of"
+        yield f"{', '.join(corpora)} (`benchmarks/left_out.py`); samples of each: {samples}.\n"
         own = (list(corpora), samples)
         yield from table([ln for ln in left if (ln["left_out"], ln["samples"]) == own])
 
