@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hardner.cli.convert import _format
+from hardner.cli.memory import keep_freed
 from hardner.cli.model_folder import check_model_folder
 from hardner.cli.terminal import bar, interruptible, spoken, stderr, warned
 from hardner.errors import FileError, HardnerError
@@ -82,6 +83,7 @@ def adapt(
     - `hardner adapt devices.tsv --out device-model --test more.tsv --unlabelled abstracts.txt`
     - `hardner adapt brat-folder/ --label Device --keep --out larger-model --json`
     """
+    keep_freed()
     with interruptible(lambda: False), warned():
         with spoken("interrupted; nothing was written"):
             check_model_folder(out, force)
