@@ -21,7 +21,7 @@ from hardner.evaluate.targets import domain_of
 from hardner.learn.adaptation import Adaptation, adaptation
 from hardner.learn.experiment import read
 from hardner.learn.folder import EXPERIMENT, MODEL
-from hardner.learn.material import BENCHMARK, relabelled
+from hardner.learn.material import BENCHMARK
 from hardner.model.describe import load_model
 
 QUICK = adaptation("quick", "transformer")
@@ -53,12 +53,7 @@ RECIPES: dict[str, Adaptation] = {
 def pools(domain: str, root: Path, most: int) -> Iterator[Pool]:
     """The benchmark's corpora of a domain, with at most so many devel sentences."""
     for name in (n for n in BENCHMARK if domain_of(n) == domain):
-        found = corpora.load(name, root)
-        step = max(1, len(found.devel) // most)
-        splits = (found.train, found.devel[::step])
-        yield Pool(
-            f"{name}, trial", *(tuple(relabelled(s, "E") for s in split) for split in splits)
-        )
+        yield Pool.of(f"{name}, trial", corpora.load(name, root), most)
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ from hardner.learn.draws import drawing
 from hardner.learn.experiment import experiment
 from hardner.learn.heads import heads_for
 from hardner.learn.loop import begin, loop
-from hardner.learn.material import BENCHMARK, gather, relabelled, with_labels
+from hardner.learn.material import BENCHMARK, gather, with_labels
 from hardner.learn.network import network
 from hardner.learn.tables import merged
 from hardner.model.layers import Params
@@ -146,11 +146,7 @@ def pools(root: Path, most: int) -> Iterator[Pool]:
     """The unseen types, all under one label, with at most so many devel sentences."""
     for corpus, label in UNSEEN:
         found = with_labels(corpora.load(corpus, root), {label})
-        step = max(1, len(found.devel) // most)
-        splits = (found.train, found.devel[::step])
-        yield Pool(
-            f"{corpus}/{label}", *(tuple(relabelled(s, "E") for s in split) for split in splits)
-        )
+        yield Pool.of(f"{corpus}/{label}", found, most)
 
 
 class Trainer:

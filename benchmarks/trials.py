@@ -21,9 +21,10 @@ from hardner.evaluate.provenance import commit
 from hardner.learn.adaptation import Adaptation
 from hardner.learn.fit import background_for, caution_for, cautious, fit, newcomer
 from hardner.learn.graph import arithmetic
+from hardner.learn.material import relabelled
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
-from hardner.types import Sentence
+from hardner.types import Corpus, Sentence
 
 LINES = Path(__file__).parents[1] / "results" / "ablation.jsonl"
 TAGS = TagSet("unseen", ("E",))
@@ -35,6 +36,13 @@ class Pool(NamedTuple):
     name: str
     train: tuple[Sentence, ...]
     devel: tuple[Sentence, ...]
+
+    @classmethod
+    def of(cls, name: str, found: Corpus, most: int) -> "Pool":
+        """All mentions of a corpus under one label, with at most so many devel sentences."""
+        step = max(1, len(found.devel) // most)
+        splits = (found.train, found.devel[::step])
+        return cls(name, *(tuple(relabelled(s, "E") for s in split) for split in splits))
 
 
 class Bench:

@@ -36,16 +36,17 @@ def test_a_turn_keeps_lengths_and_depends_on_distances_alone() -> None:
 
 @pytest.mark.parametrize("rows", [2, 3])
 def test_compiled_chains_say_the_same_with_the_same_slopes(
-    rows: int, monkeypatch: pytest.MonkeyPatch
+    rows: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     torch.compiler.reset()
+    request.addfinalizer(fused.cache_clear)
     compiled = torch.compile
     monkeypatch.setattr(
         torch,
         "compile",
         lambda chain, dynamic: compiled(chain, dynamic=dynamic, backend="aot_eager"),
     )
-    monkeypatch.setattr("hardner.model.fused._compiled", {})
+    fused.cache_clear()
     x, weight, bias = drawn(rows, 5, 8), drawn(rows, 8), drawn(rows, 8)
     mixed = drawn(rows, 5, 3, 2, 4)
     turns = rotation(5, 4, mixed)

@@ -100,3 +100,10 @@ def test_a_batch_is_laid_end_to_end_where_much_of_it_would_be_padding() -> None:
     assert {n: w for n, w in store.packed_widths(uneven).items() if n != "packed"} == store.widths(
         uneven
     )
+
+
+def test_only_relative_positions_are_laid_end_to_end() -> None:
+    sentences = [Sentence(WORDS * 2), Sentence(WORDS[:1]), Sentence(WORDS[:1])]
+    rows = np.arange(3)[None]
+    packed = {kind: tiny.tagger(kind).store(sentences).packed_widths(rows) for kind in tiny.KINDS}
+    assert [kind for kind, widths in packed.items() if "packed" in widths] == ["transformer"]

@@ -8,7 +8,7 @@ TRIM, MAP = -1, -3
 
 
 def keep_freed() -> None:
-    """Keep what is freed for the next step: handing it back and forth is a tenth of a fit's time.
+    """Keep what is freed for the next step of a fit, instead of handing it back and forth.
 
     Where the C library is not glibc, nothing changes.
     """

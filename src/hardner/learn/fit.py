@@ -268,10 +268,10 @@ def shapes(store: Store, order: Ints) -> list[dict[str, int]]:
 
     On a GPU, where every shape is captured anew, there are `SHAPES` for all steps at most.
     """
-    if store.device.type == "cpu":
-        return [store.packed_widths(drawn) for drawn in order]
     each = [store.packed_widths(drawn) for drawn in order]
-    wide = np.array([widths.get("packed", 0) or widths["words"] for widths in each])
+    if store.device.type == "cpu":
+        return each
+    wide = np.array([widths.get("packed", widths["words"]) for widths in each])
     levels = np.unique(np.quantile(wide, np.arange(1, SHAPES + 1) / SHAPES, method="higher"))
     level = levels.searchsorted(wide)
     made = [

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -89,8 +89,7 @@ class BertEncoder:
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """Each word's vector is that of its first piece."""
-        rows = replace(batch, packed=None)  # its positions are not relative
-        layout = lay_out(rows, "pieces", self.pieces.limit)
+        layout = lay_out(batch, "pieces", self.pieces.limit)
         return taken(self.vectors(params, layout.pieces, mode), layout, mode)
 
     def vectors(self, params: Params, windows: Tensor, mode: Mode) -> Tensor:

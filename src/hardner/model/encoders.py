@@ -1,7 +1,7 @@
 """Sentences -> one vector a word: from word vectors and letters, or from subword pieces."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -167,8 +167,8 @@ class PieceEncoder:
         return prefixed("encoder", self.transformer.init(rng))
 
     def features(self, sentences: Sequence[Sentence]) -> Features:
-        """Windows of pieces, and the place of each word."""
-        return self.pieces.features(sentences)
+        """Windows of pieces, which may lie end to end, and the place of each word."""
+        return replace(self.pieces.features(sentences), packed="pieces")
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """Each word's vector is that of its first piece; the sentence's, of the opening one."""

@@ -7,6 +7,7 @@ differentiated again.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -15,8 +16,6 @@ from torch.nn import functional
 
 MANY = 16
 """Models from which on it pays."""
-
-_compiled: dict[str, Callable[..., Any]] = {}
 
 
 def normed(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
@@ -53,9 +52,7 @@ def products_in(x: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
+@cache
 def fused(chain: Callable[..., Any]) -> Callable[..., Any]:
     """A chain as one kernel; made when it is first called, for vectors of any sizes."""
-    name = chain.__name__
-    if name not in _compiled:
-        _compiled[name] = torch.compile(chain, dynamic=True)
-    return _compiled[name]
+    return torch.compile(chain, dynamic=True)

@@ -76,8 +76,7 @@ class Pieces:
     def features(self, sentences: Sequence[Sentence]) -> Features:
         """Streams ``pieces`` (windows end to end) and ``heads`` (each word's first piece)."""
         rows = [self._windows(sentence.tokens) for sentence in sentences]
-        streams = {"pieces": [p for p, _ in rows], "heads": [h for _, h in rows]}
-        return Features(streams, {}, packed="pieces")
+        return Features({"pieces": [p for p, _ in rows], "heads": [h for _, h in rows]}, {})
 
     def _windows(self, words: Sequence[str]) -> tuple[Ints, Ints]:
         known = self._cache.get
