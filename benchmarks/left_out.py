@@ -11,6 +11,7 @@ read. Lines go where `trials.py` says.
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -26,28 +27,25 @@ from hardner.model.describe import load_model
 
 QUICK = adaptation("quick", "transformer")
 BEST = adaptation("best", "transformer")
-RECIPES: dict[str, Adaptation] = {
+FITS: dict[str, Adaptation] = {
     "best": BEST,
-    "best, caution 1": replace(BEST, caution=1.0),
-    "best, caution by rarity": replace(BEST, caution=0.0, rarity=10.0),
+    "best, 50 steps": replace(BEST, steps=50),
+    "best, mean of the last steps": replace(BEST, tail=0.7),
+    "best, four layers, mean of the last steps": replace(BEST, layers=4, tail=0.7),
     "quick": QUICK,
-    "quick, no caution": replace(QUICK, caution=0.0),
-    "quick, caution 2": replace(QUICK, caution=2.0),
     "quick, 3 fits": replace(QUICK, soup=3),
-    "quick, 3 fits, no caution": replace(QUICK, soup=3, caution=0.0),
-    "quick, 3 fits, caution 2": replace(QUICK, soup=3, caution=2.0),
-    "quick, 6 fits": replace(QUICK, soup=6),
-    "quick, 3 fits, 15 steps": replace(QUICK, soup=3, steps=15),
-    "quick, 3 fits, 40 steps": replace(QUICK, soup=3, steps=40),
     "quick, 3 fits, twice the passes": replace(QUICK, soup=3, passes=14),
-    "quick, 3 fits, six layers": replace(QUICK, soup=3, layers=6),
-    "quick, 3 fits, two layers": replace(QUICK, soup=3, layers=2),
-    "quick, 3 fits, decoder at 50 times the rate": replace(QUICK, soup=3, scales={"decoder": 50.0}),
-    "quick, 3 fits, 8 background sentences": replace(QUICK, soup=3, background=8),
-    "quick, 3 fits, two thirds of the rate": replace(QUICK, soup=3, rate=9e-4),
-    "quick, 3 fits, dropout 0.2": replace(QUICK, soup=3, dropout=0.2),
-    "quick, 3 fits, no mean of the last steps": replace(QUICK, soup=3, tail=0.0),
 }
+CAUTIONS: dict[str, tuple[float, float]] = {
+    "no caution": (0.0, 0.0),
+    "caution 1": (1.0, 0.0),
+    "caution 5": (5.0, 0.0),
+    "rarity 3": (0.0, 3.0),
+    "rarity 6": (0.0, 6.0),
+    "rarity 10": (0.0, 10.0),
+    "rarity 15": (0.0, 15.0),
+}
+"""Caution and rarity. They follow a fit, and so need no fit of their own."""
 
 
 def pools(domain: str, root: Path, most: int) -> Iterator[Pool]:
@@ -64,7 +62,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--shots", default="5,20,100")
     parser.add_argument("--devel", type=int, default=600, help="devel sentences of a corpus")
-    parser.add_argument("--only", action="append", choices=RECIPES, help="by default all")
+    parser.add_argument("--only", action="append", choices=FITS, help="by default all")
     args = parser.parse_args()
     benches, starts = [], []
     for run in args.runs:
@@ -75,9 +73,12 @@ def main() -> None:
         starts.append({n: p.to(args.device) for n, p in params.items()})
     start = {"iterations": plan.train.iterations, "share": plan.train.blend, "rehearsals": 0}
     left = sorted(pool.name.split(",")[0] for bench in benches for pool in bench.pools)
-    for name in args.only or RECIPES:
-        about = {"change": name, "encoder": "transformer", "start": start, "left_out": left}
-        trial(about, benches, starts, RECIPES[name], [int(k) for k in args.shots.split(",")])
+    shots = [int(k) for k in args.shots.split(",")]
+    for name, (called, (caution, rarity)) in product(args.only or FITS, CAUTIONS.items()):
+        change = f"{name}, {called}"
+        about = {"change": change, "encoder": "transformer", "start": start, "left_out": left}
+        rule = replace(FITS[name], caution=caution, rarity=rarity)
+        trial(about, benches, starts, rule, shots)
 
 
 if __name__ == "__main__":
