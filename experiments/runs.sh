@@ -35,6 +35,7 @@ full) # MetaBioNER, Table 5
     row metaner-disease full MetaNER "$@"
     ;;
 heterogeneous | ratios) # MetaNER, Table 3; Figures 6 and 7
+    set -- --preset best "$@"
     row metaner-heterogeneous "$part" MetaNER "$@"
     row multitask-heterogeneous "$part" In-Domain "$@"
     row multitask-heterogeneous "$part" AGG "$@"
@@ -44,7 +45,7 @@ heterogeneous | ratios) # MetaNER, Table 3; Figures 6 and 7
     row wpz-heterogeneous "$part" WPZ "$@"
     ;;
 ablations) # MetaNER, Figure 8
-    set -- --corpora BioNLP13PC "$@"
+    set -- --corpora BioNLP13PC --preset best "$@"
     row metaner-heterogeneous heterogeneous MetaNER "$@"
     row metaner-without-critic-heterogeneous heterogeneous "MetaNER w/o critic" "$@"
     row dann-heterogeneous heterogeneous DANN "$@" # without meta-learning
