@@ -119,7 +119,7 @@ _BEST_TRANSFORMER = Adaptation(
     start="zero",
     decoder="crf",
     background=8,
-    caution=5.0,
+    rarity=10.0,
     soup=3,
 )
 
@@ -136,6 +136,7 @@ _QUICK_TRANSFORMER = replace(
     tail=0.7,
     soup=1,
     caution=1.0,
+    rarity=0.0,
     pupil=Pupil(steps=50),
 )
 
