@@ -115,6 +115,15 @@ def tables() -> dict[str, Table]:
             "train": {"iterations": 1_000, "tasks": 32},  # the paper does not say how long
         }
         made[f"{name}-heterogeneous"] = merged(merged({"method": name}, METHODS[name]), table)
+    for name in ("multitask", "metaner"):
+        table = {
+            "preset": "best",
+            "data": {"root": "runs/genes", "layout": "folders"},  # of experiments/genes.py
+            "encoder": {"train_words": True},
+            "train": {"iterations": 250, "shots": 10},
+            "devel": {"every": 0},
+        }
+        made[f"{name}-genes"] = merged(merged({"method": name}, METHODS[name]), table)
     for name, values in ABLATIONS.items():
         made[f"metaner-{name}-heterogeneous"] = merged(made["metaner-heterogeneous"], values)
     for name, values in _khan().items():

@@ -1,10 +1,10 @@
 #!/bin/sh
 # The runs behind the tables and figures, each by its part; what is in results/ is not run again:
-#   sh experiments/runs.sh few-shot|full|heterogeneous|ratios|ablations|mtbioner|granularity|relations [OPTION...]
+#   sh experiments/runs.sh few-shot|full|heterogeneous|homogeneous|ratios|ablations|mtbioner|granularity|relations [OPTION...]
 # Options go to every `hardner evaluate` (or, for relations, `hardner curves`), e.g. --root FOLDER; those in $TRAIN
 # go to every `hardner train` of few-shot, and $TARGETS and $METHODS say which of them are run.
 set -e
-part=${1:?name a part: few-shot, full, heterogeneous, ratios, ablations, mtbioner, granularity or relations}
+part=${1:?name a part: few-shot, full, heterogeneous, homogeneous, ratios, ablations, mtbioner, granularity or relations}
 shift
 
 # row EXPERIMENT PROTOCOL NAME [OPTION...]: a row of a table.
@@ -43,6 +43,16 @@ heterogeneous | ratios) # MetaNER, Table 3; Figures 6 and 7
     row multitask-heterogeneous "$part" MultiTask "$@"
     row dann-heterogeneous "$part" DANN "$@"
     row wpz-heterogeneous "$part" WPZ "$@"
+    ;;
+homogeneous) # MetaNER, Table 2, with genes in place of ACE2005: python experiments/genes.py CORPORA runs/genes
+    targets=genes-BC2GM,genes-JNLPBA,genes-BioNLP11ID,genes-BioNLP13PC,genes-CRAFT
+    set -- --root runs/genes --corpora $targets --samples 1 "$@"
+    row multitask-genes homogeneous D-Shift "$@"
+    row multitask-genes homogeneous FineTuning "$@"
+    row multitask-genes homogeneous In-Domain "$@"
+    row multitask-genes homogeneous AGG "$@"
+    row metaner-genes homogeneous MetaNER-Zero "$@"
+    row metaner-genes homogeneous MetaNER "$@"
     ;;
 ablations) # MetaNER, Figure 8
     set -- --corpora BioNLP13PC --preset best "$@"

@@ -125,7 +125,7 @@ def test_an_interrupted_run_goes_on(tmp_path):
     started: list[str] = []
     model = trained()
 
-    def start(found: Sequence[object], drawn: object, place: str) -> Model:
+    def start(found: Sequence[object], drawn: object, sample: object) -> Model:
         started.append(found[0].name)  # type: ignore[attr-defined]
         return model
 

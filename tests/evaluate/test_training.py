@@ -103,6 +103,16 @@ def test_training_on_the_target_uses_what_is_drawn(six, tmp_path):
     assert texts[0] != texts[1]
 
 
+def test_samples_of_a_whole_corpus_differ_by_their_seed(six, tmp_path):
+    plan = replace(PLAN, targets=("BC",), samples=2)
+    run(plan, settings(six), six, tmp_path, "In-Domain")
+    folders = [tmp_path / "runs" / "In-Domain" / f"BC-1.0-{sample}" for sample in range(2)]
+    seeds = [json.loads((folder / "experiment.json").read_text())["seed"] for folder in folders]
+    assert seeds == [0, 1]
+    weights = [(folder / "model" / "weights.safetensors").read_bytes() for folder in folders]
+    assert weights[0] != weights[1]
+
+
 def test_training_that_works_is_seen_in_the_scores(six, tmp_path):
     """In-Domain learns; the same network after a single iteration does not."""
     plan = replace(PLAN, targets=("BC",))

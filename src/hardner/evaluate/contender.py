@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from hardner.errors import FileError, HardnerError
-from hardner.evaluate.plans import Protocol, TrainOn
+from hardner.evaluate.plans import Protocol, Size, TrainOn
 from hardner.evaluate.targets import domain_of
 from hardner.learn.adaptation import PRESETS, Adaptation, adaptation, kind_of
 from hardner.learn.experiment import Experiment, read
@@ -30,8 +30,15 @@ class Model(NamedTuple):
     params: Params
 
 
-Start = Callable[[Sequence[Corpus], Mapping[str, Sequence[Sentence]], str], Model]
-"""(targets, what is drawn of each if it is trained on, the name of this draw) -> a model."""
+class Sample(NamedTuple):
+    """Which draw of a target it is."""
+
+    size: Size
+    number: int
+
+
+Start = Callable[[Sequence[Corpus], Mapping[str, Sequence[Sentence]], Sample | None], Model]
+"""(targets, what is drawn of each if it is trained on, which draw that is) -> a model."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ def of_folder(
     made = contender(experiment, kind_of(model.tagger), protocol, named, preset, device)
     return replace(
         made,
-        start=lambda targets, drawn, place: model,
+        start=lambda targets, drawn, sample: model,
         vectors=vectors or made.vectors,
         cache=folder.parent / "vectors",
         target=experiment.target if experiment else "",
@@ -213,6 +220,6 @@ def for_corpus(model: Model, corpus: Corpus) -> tuple[Model, int]:
 
 
 def _nothing(
-    targets: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], place: str
+    targets: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], sample: Sample | None
 ) -> Model:
     raise HardnerError("there is no model to start from")

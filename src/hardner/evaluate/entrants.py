@@ -12,7 +12,7 @@ import torch
 
 from hardner.batch import Ints, TagSet
 from hardner.errors import HardnerError
-from hardner.evaluate.contender import Contender, Model, for_corpus, with_words
+from hardner.evaluate.contender import Contender, Model, Sample, for_corpus, with_words
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.plans import Size
 from hardner.evaluate.score import Breakdown
@@ -90,7 +90,7 @@ class Fitted:
         self._contender, self._corpus, self._pool = contender, corpus, pool
         self._predictions, self._unlabelled = predictions, unlabelled
         self._ranked = ranked(pool) if unlabelled else []
-        model = contender.start([corpus], {}, "")
+        model = contender.start([corpus], {}, None)
         _refuse_seen(contender, model, corpus)
         given = (*pool, *corpus.test, *background_for(contender.adaptation))
         model = with_words(model, contender.vectors, given, contender.cache)
@@ -183,7 +183,7 @@ class AsItIs:
     def __init__(self, contender: Contender, corpus: Corpus, predictions: bool) -> None:
         self._corpus = corpus
         began = time.perf_counter()
-        model = contender.start([corpus], {}, "")
+        model = contender.start([corpus], {}, None)
         self._score, self._predicted = _examined(contender, model, corpus, predictions)
         self._seconds = time.perf_counter() - began
 
@@ -208,7 +208,7 @@ class Trained:
         for sample, rows in drawn.items():
             began = time.perf_counter()
             chosen = {n: [self._pools[n][row] for row in found] for n, found in rows.items()}
-            model = self._contender.start(self._found, chosen, f"{size}-{sample}")
+            model = self._contender.start(self._found, chosen, Sample(size, sample))
             for corpus in self._found:
                 score, predicted = _examined(self._contender, model, corpus, self._predictions)
                 seconds = (time.perf_counter() - began) / len(self._found)

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hardner.corpora import SPLITS
 from hardner.errors import HardnerError
 from hardner.evaluate import targets
-from hardner.evaluate.contender import Contender, Model, contender
+from hardner.evaluate.contender import Contender, Model, Sample, contender
 from hardner.evaluate.plans import Protocol, TrainOn
 from hardner.files import atomic_write
 from hardner.learn.experiment import Experiment
@@ -19,8 +20,8 @@ from hardner.model.describe import load_model
 from hardner.schemes import spans_to_tags
 from hardner.types import Corpus, Sentence
 
-Domains = Mapping[str, tuple[Sequence[Sentence], Sequence[Sentence]]]
-"""By name, sentences to train on and devel sentences."""
+Domains = Mapping[str, Sequence[Sequence[Sentence]]]
+"""By name, sentences to train on, devel sentences and perhaps test sentences."""
 
 
 def of_experiment(
@@ -67,24 +68,27 @@ class Trainer:
     _last: tuple[str, Model] | None = None
 
     def __call__(
-        self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], place: str
+        self,
+        found: Sequence[Corpus],
+        drawn: Mapping[str, Sequence[Sentence]],
+        sample: Sample | None,
     ) -> Model:
         """The model for some targets, of which it may see what is drawn."""
-        name = self._name(found, place)
+        name = self._name(found, sample)
         if self._last is None or self._last[0] != name:
-            self._last = name, self._model(found, drawn, self.runs / name)
+            experiment = self._with_target(found, drawn, self.runs / name)
+            if sample:  # all samples of a whole corpus are the same
+                experiment = replace(experiment, seed=experiment.seed + sample.number)
+            self._last = name, self._model(experiment, self.runs / name)
         return self._last[1]
 
-    def _name(self, found: Sequence[Corpus], place: str) -> str:
+    def _name(self, found: Sequence[Corpus], sample: Sample | None) -> str:
         """Of a run; one on the sources alone serves all targets that leave the same ones out."""
-        if place:
-            return "-".join([*(corpus.name for corpus in found), place])
+        if sample:
+            return "-".join([*(corpus.name for corpus in found), *map(str, sample)])
         return found[0].domain if self._leaves_out(found) else "sources"
 
-    def _model(
-        self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], folder: Path
-    ) -> Model:
-        experiment = self._with_target(found, drawn, folder)
+    def _model(self, experiment: Experiment, folder: Path) -> Model:
         if self.train == "nothing":
             model = Model(*network(experiment, gather(experiment)))
         else:
@@ -155,7 +159,7 @@ def write_folders(root: Path, domains: Domains) -> None:
             raise HardnerError(f"{name!r} cannot be the name of a folder")
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
-        for split, sentences in zip(("train", "devel"), splits, strict=True):
+        for split, sentences in zip(SPLITS, splits, strict=False):
             if sentences:
                 with atomic_write(folder / f"{split}.tsv") as file:
                     file.writelines(_lines(sentence) for sentence in sentences)

@@ -56,11 +56,13 @@ PRESETS: dict[str, dict[str, Table]] = {
         },
         "transformer": {"train": {"rate": 2e-4, "precision": "bfloat16"}},
     },
-    # Multi-granularity, section 4.2.
+    # Multi-granularity, section 4.2. Its Eq. 3 sums over the words of a sentence, some 25, of whose
+    # losses the mean is taken here.
     "multigranularity": {
         "any": {
             "encoder": {"kind": "bert"},
             "decoder": {"kind": "softmax", "per": "corpus"},
+            "granularity": {"tag": 25.0, "mtcls": 25.0},
             "train": {
                 "tasks": 1,
                 "shots": 32,

@@ -1,0 +1,48 @@
+"""Five corpora of genes as folders of one label, for the protocol `homogeneous`.
+
+    python experiments/genes.py CORPORA OUT
+
+ACE2005, whose six domains share their labels, is not free. These corpora share a label too, and
+differ in what they are about and in what their guidelines call a gene.
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from hardner import corpora
+from hardner.corpora import SPLITS
+from hardner.evaluate.training import write_folders
+from hardner.types import Sentence, Span
+
+GENES = {
+    "BC2GM": "Gene",
+    "JNLPBA": "Gene",
+    "BioNLP11ID": "Protein",
+    "BioNLP13PC": "Gene_or_gene_product",
+    "CRAFT": "GGP",
+}
+"""By corpus, what it calls them."""
+MOST = {"train": 1_500, "devel": 300, "test": 1_500}
+"""Sentences of a split."""
+
+
+def genes(sentence: Sentence, label: str) -> Sentence:
+    """The sentence with its genes alone."""
+    spans = tuple(Span(s, e, "Gene") for s, e, own in sentence.spans if own == label)
+    return replace(sentence, spans=spans)
+
+
+def main(root: str, out: str) -> None:
+    for name, label in GENES.items():
+        corpus = corpora.load(name, root)
+        splits = []
+        for split in SPLITS:
+            found = getattr(corpus, split)
+            step = -(-len(found) // MOST[split])
+            splits.append([genes(sentence, label) for sentence in found[::step]])
+        write_folders(Path(out), {f"genes-{name}": splits})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
