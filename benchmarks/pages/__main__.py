@@ -8,6 +8,7 @@ written, and a page that does not say what the lines say is an error.
 
 import sys
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import ablation
@@ -15,6 +16,7 @@ import bundled
 import calibration
 import few_shot
 import forecast
+import protocols
 import scale
 import suggest
 import tagging
@@ -23,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 START, END = "<!-- figures: made by benchmarks/pages -->\n", "<!-- end of figures -->"
 PAGES = {
     "README.md": few_shot.summary,
-    "docs/results.md": few_shot.page,
+    "docs/results.md": lambda: chain(few_shot.page(), protocols.page()),
     "docs/tagging.md": tagging.page,
     "docs/calibration.md": calibration.page,
     "docs/scale.md": scale.page,

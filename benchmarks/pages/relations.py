@@ -11,6 +11,7 @@ CLAIMS = {
     ("HGDA", "MetaNER"): "HGDA is above MetaNER",
     ("HGDA-NEs", "HGDA"): "HGDA-NEs is near HGDA",
     ("MetaNER w/o critic", "MetaNER"): "MetaNER is no worse without its critic",
+    ("HGDA + NEs", "HGDA"): "HGDA and its counterpart together are above HGDA",
     ("HGDA", "FineTuning"): "meta-training is above fine-tuning",
 }
 """Of a method and another, with the BiLSTM-CRF."""
