@@ -98,10 +98,10 @@ relations) # MT-BioNER, Figure 3; multi-granularity, Figures 4 to 6
         --pairs --out results/multigranularity "$@"
     hardner curves experiments/mtbioner-four.toml experiments/mtbioner-four-in-turn.toml \
         --corpora BC2GM,BC5CDR,NCBI-disease,JNLPBA --out results/mtbioner "$@"
-    hardner plot curves results/mtbioner/curves.jsonl --out results/mtbioner/curves
-    hardner plot curves results/multigranularity/curves.jsonl --out results/multigranularity/curves
-    hardner plot pairs results/multigranularity/curves.jsonl --out results/multigranularity/pairs
-    hardner plot tasks results/multigranularity/task_space.jsonl --out results/multigranularity/tasks
+    hardner plot curves results/mtbioner/curves.jsonl --out docs/images/mtbioner-curves
+    hardner plot curves results/multigranularity/curves.jsonl --out docs/images/multigranularity-curves
+    hardner plot pairs results/multigranularity/curves.jsonl --out docs/images/multigranularity-pairs
+    hardner plot tasks results/multigranularity/task_space.jsonl --out docs/images/multigranularity-tasks
     ;;
 *)
     echo "no part $part" >&2
