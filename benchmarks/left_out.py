@@ -64,14 +64,18 @@ def main() -> None:
     parser.add_argument("--devel", type=int, default=600, help="devel sentences of a corpus")
     parser.add_argument("--only", action="append", choices=FITS, help="by default all")
     args = parser.parse_args()
-    benches, starts = [], []
+    benches, starts, ways = [], [], set()
     for run in args.runs:
         plan = read(run / EXPERIMENT)
         tagger, params = load_model(run / MODEL)
         found = list(pools(plan.target, args.root, args.devel))
         benches.append(Bench(tagger, found, args.samples, args.device))
         starts.append({n: p.to(args.device) for n, p in params.items()})
-    start = {"iterations": plan.train.iterations, "share": plan.train.blend, "rehearsals": 0}
+        ways.add((plan.train.iterations, plan.train.blend))
+    if len(ways) > 1:
+        parser.error("the runs were trained in different ways")
+    iterations, share = ways.pop()
+    start = {"iterations": iterations, "share": share, "rehearsals": 0}
     left = sorted(pool.name.split(",")[0] for bench in benches for pool in bench.pools)
     shots = [int(k) for k in args.shots.split(",")]
     for name, (called, (caution, rarity)) in product(args.only or FITS, CAUTIONS.items()):
