@@ -32,7 +32,9 @@ FITS: dict[str, Adaptation] = {
     "best, 50 steps": replace(BEST, steps=50),
     "best, mean of the last steps": replace(BEST, tail=0.7),
     "best, four layers, mean of the last steps": replace(BEST, layers=4, tail=0.7),
+    "best, mentions swapped": replace(BEST, swaps=3),
     "quick": QUICK,
+    "quick, mentions swapped": replace(QUICK, swaps=3),
     "quick, 3 fits": replace(QUICK, soup=3),
     "quick, 3 fits, twice the passes": replace(QUICK, soup=3, passes=14),
 }
@@ -63,6 +65,7 @@ def main() -> None:
     parser.add_argument("--shots", default="5,20,100")
     parser.add_argument("--devel", type=int, default=600, help="devel sentences of a corpus")
     parser.add_argument("--only", action="append", choices=FITS, help="by default all")
+    parser.add_argument("--cautions", action="append", choices=CAUTIONS, help="by default all")
     args = parser.parse_args()
     benches, starts, ways = [], [], set()
     for run in args.runs:
@@ -78,7 +81,8 @@ def main() -> None:
     start = {"iterations": iterations, "share": share, "rehearsals": 0}
     left = sorted(pool.name.split(",")[0] for bench in benches for pool in bench.pools)
     shots = [int(k) for k in args.shots.split(",")]
-    for name, (called, (caution, rarity)) in product(args.only or FITS, CAUTIONS.items()):
+    for name, called in product(args.only or FITS, args.cautions or CAUTIONS):
+        caution, rarity = CAUTIONS[called]
         change = f"{name}, {called}"
         about = {"change": change, "encoder": "transformer", "start": start, "left_out": left}
         rule = replace(FITS[name], caution=caution, rarity=rarity)

@@ -22,6 +22,7 @@ from hardner.learn.adaptation import Adaptation
 from hardner.learn.fit import background_for, caution_for, cautious, fit, newcomer
 from hardner.learn.graph import arithmetic
 from hardner.learn.material import relabelled
+from hardner.learn.swaps import of_samples
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.types import Corpus, Sentence
@@ -65,12 +66,15 @@ class Bench:
                 sentences += [pool.train[row] for row in drawn]
         seeds = [i % self.samples for i in range(len(rows))]
         tagger, params = newcomer(self.tagger, start, TAGS, rule, seeds)
-        store = tagger.store([*sentences, *background_for(rule)], device=self.device)
+        samples = [[sentences[row] for row in own] for own in rows]
+        made, swaps = of_samples(samples, rule.swaps, seeds, len(sentences))
+        store = tagger.store([*sentences, *made, *background_for(rule)], device=self.device)
         bold = replace(rule, caution=0.0, rarity=0.0)  # its fits serve any caution
         if self._fitted_by != (by := (id(start), repr(bold))):
             self._fits, self._fitted_by = {}, by
         if shots not in self._fits:
-            self._fits[shots] = fit(tagger, params, store, np.array(rows), bold, seeds)
+            at = np.array(rows)
+            self._fits[shots] = fit(tagger, params, store, at, bold, seeds, swaps=swaps)
         fitted = cautious(self._fits[shots], caution_for(rule, store, np.array(rows)))
         found = {}
         exams = self._examined(id(start), rule, tagger, params)

@@ -20,6 +20,7 @@ from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.graph import arithmetic
 from hardner.learn.lessons import LONGEST, ranked
 from hardner.learn.lift import lift, lowered
+from hardner.learn.swaps import of_samples
 from hardner.model.layers import Params, part_of
 from hardner.seeds import seed_of
 from hardner.types import Corpus, Sentence, Span
@@ -150,18 +151,25 @@ class Fitted:
         rows: Ints = index.reshape(len(samples), -1)
         more = self._without_labels(drawn)
         bare, other = np.unique(more, return_inverse=True)
-        beside = background_for(self._contender.adaptation)
+        rule = self._contender.adaptation
         text = [replace(self._pool[row], spans=()) for row in bare]
         labelled = [self._pool[row] for row in used]
-        store = tagger.store([*labelled, *text, *beside], device=device)
+        swaps, swapped = of_samples(
+            [[self._pool[row] for row in sample] for sample in drawn],
+            rule.swaps,
+            [seed_of("swaps", *at) for at in place],
+            len(labelled) + len(text),
+        )
+        store = tagger.store([*labelled, *text, *swaps, *background_for(rule)], device=device)
         return fit(
             tagger,
             params,
             store,
             rows,
-            self._contender.adaptation,
+            rule,
             [seed_of("order", *at) for at in place],
             len(labelled) + other.reshape(more.shape) if self._unlabelled else None,
+            swaps=swapped,
         )
 
     def _without_labels(self, drawn: Sequence[Sequence[int]]) -> Ints:

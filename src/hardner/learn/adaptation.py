@@ -65,6 +65,8 @@ class Adaptation:
     """How often a sample is fitted, in another order each time; the outcomes are averaged."""
     background: int = 0
     """Sentences of `hardner.learn.background` that each step learns from as well."""
+    swaps: int = 0
+    """How often each sentence is learnt with the mentions of another one, as well."""
     caution: float = 0.0
     """Added in the end to the score of being outside a mention."""
     rarity: float = 0.0

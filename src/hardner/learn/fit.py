@@ -16,7 +16,7 @@ from hardner.learn.adapt import adapt, losses_on
 from hardner.learn.adaptation import Adaptation
 from hardner.learn.background import background
 from hardner.learn.graph import Replay, arithmetic, brisk
-from hardner.learn.inner import spread, stride
+from hardner.learn.inner import Inner, spread, stride
 from hardner.learn.lessons import Lessons, teach
 from hardner.learn.lift import lift, lifted, lowered, mean_decoder
 from hardner.model.layers import Mode, Params, part_of
@@ -69,6 +69,7 @@ def fit(
     seeds: Sequence[int],
     unlabelled: Ints | None = None,
     heard: Heard | None = None,
+    swaps: Ints | None = None,
 ) -> Params:
     """The parameters fitted to each sample: those of the adapted parts have a task axis.
 
@@ -84,6 +85,7 @@ def fit(
         seeds: Of each sample; they decide the order of its sentences.
         unlabelled: Rows whose labels do not count, of each sample, [M, N]; -1 for none.
         heard: Called after each step of a pupil.
+        swaps: Rows of `hardner.learn.swaps` that each sample learns as well, [M, V]; -1 for none.
     """
     if adaptation.prototypes:
         if unlabelled is not None:
@@ -95,7 +97,9 @@ def fit(
         tagger = lift(tagger, params, adaptation.layers)
         store = lifted(tagger, params, store)
         params = {n: p for n, p in params.items() if n not in lowered(tagger)}
-    samples = _Samples(tagger, params, store, rows, adaptation, seeds)
+    learnt = rows if swaps is None else np.concatenate((rows, swaps), axis=1)
+    inner = adaptation.inner(rows.shape[1])
+    samples = _Samples(tagger, params, store, learnt, adaptation, inner, seeds)
     found = samples.averaged()
     if unlabelled is not None:
         with arithmetic(adaptation.precision, store.device):
@@ -132,6 +136,7 @@ class _Samples(NamedTuple):
     store: Store
     rows: Ints
     rule: Adaptation
+    inner: Inner
     seeds: Sequence[int]
 
     def averaged(self, lessons: Lessons | None = None, heard: Heard | None = None) -> Params:
@@ -153,8 +158,7 @@ class _Samples(NamedTuple):
 
     def fitted(self, lessons: Lessons | None, heard: Heard | None) -> Params:
         """The parameters fitted to each sample, and to lessons if there are any."""
-        tagger, params, store, rows, rule, seeds = self
-        inner = rule.inner(rows.shape[1])
+        tagger, params, store, rows, rule, inner, seeds = self
         if lessons:
             steps = max(inner.steps, rule.pupil.steps)
             inner = replace(inner, steps=steps, rate=inner.rate * rule.pupil.rate)

@@ -17,6 +17,7 @@ from hardner.batch import Store, TagSet
 from hardner.learn.adaptation import Adaptation
 from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.lift import lift, lifted
+from hardner.learn.swaps import Swap, filled, swapped
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.predict.forecast import Trial
@@ -52,9 +53,15 @@ class Course:
         return newcomer(*self.model, self.tag_set, self.rule, [0])[0]
 
     @cached_property
+    def swaps(self) -> list[Swap]:
+        """Sentences with each other's mentions."""
+        return swapped(self.sentences, self.rule.swaps, seed_of("swaps", self.seed))
+
+    @cached_property
     def store(self) -> Store:
         """The sentences, and what the rule learns beside them."""
-        every = (*self.sentences, *self.unlabelled, *background_for(self.rule))
+        swaps = (swap.sentence for swap in self.swaps)
+        every = (*self.sentences, *self.unlabelled, *swaps, *background_for(self.rule))
         return self.tagger.store(every, device=self.device)
 
     @cached_property
@@ -90,15 +97,20 @@ class Course:
             some = tasks[first : first + size]
             more = np.tile(text, (len(some), 1)) if len(text) else None  # [M, N]
             numbers = range(first, first + len(some))
-            rows = np.full((len(some), max(map(len, some))), -1, np.int64)
-            for row, task in zip(rows, some, strict=True):
-                row[: len(task)] = task
+            swaps = filled([self._swapped(set(task)) for task in some]) if self.swaps else None
             seeds = [seed_of("adapt", self.seed, number) for number in numbers]
             start, rule = self.start(*numbers), self.rule
-            params = fit(self.tagger, start, self.read, rows, rule, seeds, more, heard)
+            rows = filled(some)
+            params = fit(self.tagger, start, self.read, rows, rule, seeds, more, heard, swaps)
             found += [own(params, i) for i in range(len(some))]
             tick(len(some))
         return found
+
+    def _swapped(self, rows: set[int]) -> list[int]:
+        """Where sentences lie that are made of these alone."""
+        first = len(self.sentences) + len(self.unlabelled)
+        made = enumerate(self.swaps, start=first)
+        return [row for row, swap in made if {swap.place, swap.giver} <= rows]
 
     @torch.no_grad()
     def loss(self, params: Params) -> float:

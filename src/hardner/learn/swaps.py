@@ -1,0 +1,82 @@
+"""Sentences whose mentions were swapped for others': so that what stands around them is learnt too.
+
+A tagger that has seen five sentences knows their mentions by heart. Where the same mentions stand
+in each other's places as well, it has to look at the words around them.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hardner.batch import Ints
+from hardner.types import Sentence, Span
+
+
+class Swap(NamedTuple):
+    """A sentence with the mentions of another."""
+
+    sentence: Sentence
+    place: int
+    """Whose words stand around them."""
+    giver: int
+    """Whose mentions they are."""
+
+
+def swapped(sentences: Sequence[Sentence], times: int, seed: int) -> list[Swap]:
+    """Each sentence that has mentions with those of so many others, or of as many as there are."""
+    rng = random.Random(seed)
+    bearing = [row for row, sentence in enumerate(sentences) if sentence.spans]
+    found = []
+    for place in bearing:
+        others = [row for row in bearing if row != place]
+        for giver in rng.sample(others, min(times, len(others))):
+            made = with_mentions(sentences[place], sentences[giver], rng)
+            found.append(Swap(made, place, giver))
+    return found
+
+
+def with_mentions(sentence: Sentence, giver: Sentence, rng: random.Random) -> Sentence:
+    """The sentence with any of the giver's mentions of the same label in place of each of its."""
+    tokens: list[str] = []
+    spans: list[Span] = []
+    at = 0
+    for start, end, label in sentence.spans:
+        others = [giver.tokens[s:e] for s, e, own in giver.spans if own == label]
+        words = rng.choice(others) if others else sentence.tokens[start:end]
+        tokens += sentence.tokens[at:start]
+        spans.append(Span(len(tokens), len(tokens) + len(words), label))
+        tokens += words
+        at = end
+    return Sentence((*tokens, *sentence.tokens[at:]), tuple(spans), sentence.id)
+
+
+def of_samples(
+    samples: Sequence[Sequence[Sentence]], times: int, seeds: Sequence[int], first: int
+) -> tuple[list[Sentence], Ints | None]:
+    """What is swapped within each sample, and where that lies: [M, V], -1 for none.
+
+    Args:
+        samples: Sentences with their mentions.
+        times: How often each sentence is given others' mentions.
+        seeds: Of each sample.
+        first: The row of the first one.
+    """
+    if not times:
+        return [], None
+    sentences: list[Sentence] = []
+    rows = []
+    for sample, seed in zip(samples, seeds, strict=True):
+        made = [swap.sentence for swap in swapped(sample, times, seed)]
+        rows.append(range(first + len(sentences), first + len(sentences) + len(made)))
+        sentences += made
+    return sentences, filled(rows)
+
+
+def filled(rows: Sequence[Sequence[int]]) -> Ints:
+    """Rows of different lengths as an array, -1 for none."""
+    found = np.full((len(rows), max(map(len, rows), default=0)), -1, np.int64)
+    for row, own in zip(found, rows, strict=True):
+        row[: len(own)] = own
+    return found
