@@ -31,10 +31,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from hardner import corpora
 from hardner.batch import TagSet
 from hardner.episodes import distinct, numbers
-from hardner.evaluate.contender import kind_of
 from hardner.evaluate.exam import Exam
 from hardner.evaluate.score import Breakdown
-from hardner.learn.adaptation import Adaptation, adaptation
+from hardner.learn.adaptation import Adaptation, adaptation, kind_of
 from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.graph import arithmetic
 from hardner.learn.material import BENCHMARK

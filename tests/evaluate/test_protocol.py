@@ -204,7 +204,7 @@ def test_a_sample_is_not_its_own_unlabelled_text(monkeypatch):
     """It gets all others then, without their labels, and the same ones whoever asks."""
     seen = []
 
-    def fit(tagger, params, store, rows, rule, seeds, unlabelled):
+    def fit(tagger, params, store, rows, rule, seeds, unlabelled, swaps):
         seen.append((store, rows, unlabelled))
         return params
 

@@ -14,7 +14,7 @@ from hardner.evaluate.score import score
 from hardner.learn.fit import fit, newcomer
 from hardner.model.branched import Branched
 from hardner.model.describe import load_model, save_model, shapes
-from hardner.predict import adapting, guard
+from hardner.predict import adapting, crossval, guard
 from hardner.predict.adapting import adapt
 from hardner.predict.crossval import Course, counted, crossed, folds_of
 from hardner.predict.examples import examples
@@ -388,6 +388,27 @@ def test_nothing_fills_up_a_short_choice():
     plain, filled = (fit(target, params, store, r, few, [0]) for r in rows)
     for name, value in plain.items():
         assert torch.allclose(value, filled[name], atol=1e-4), name
+
+
+def test_folds_learn_no_mention_that_they_are_judged_on(monkeypatch):
+    course = _course(known(), DRUGS, replace(RULE, swaps=3))
+    given: list[tuple[list[int], list[int]]] = []
+
+    def spy(tagger, params, store, rows, rule, seeds, more, heard, swaps):
+        given.extend(
+            (r[r >= 0].tolist(), s[s >= 0].tolist()) for r, s in zip(rows, swaps, strict=True)
+        )
+        return fit(tagger, params, store, rows, rule, seeds, more, heard, swaps)
+
+    monkeypatch.setattr(crossval, "fit", spy)
+    folds = [fold.learnt for fold in folds_of(DRUGS, 3)]
+    course.fitted([*folds, range(len(DRUGS))], lambda _: None)
+    assert [rows for rows, _ in given] == [*folds, list(range(len(DRUGS)))]
+    for rows, swaps in given:
+        made = [course.swaps[row - len(DRUGS)] for row in swaps]
+        assert made
+        assert all({swap.place, swap.giver} <= set(rows) for swap in made)
+    assert len(given[-1][1]) == len(course.swaps)
 
 
 def test_a_range_is_of_its_draws():
