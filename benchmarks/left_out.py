@@ -32,11 +32,11 @@ FITS: dict[str, Adaptation] = {
     "best, 50 steps": replace(BEST, steps=50),
     "best, mean of the last steps": replace(BEST, tail=0.7),
     "best, four layers, mean of the last steps": replace(BEST, layers=4, tail=0.7),
-    "best, mentions swapped": replace(BEST, swaps=3),
-    "quick": QUICK,
-    "quick, mentions swapped": replace(QUICK, swaps=3),
-    "quick, 3 fits": replace(QUICK, soup=3),
-    "quick, 3 fits, twice the passes": replace(QUICK, soup=3, passes=14),
+    "best, mentions swapped": replace(BEST, swaps=16),
+    "quick": replace(QUICK, swaps=0),
+    "quick, mentions swapped": QUICK,
+    "quick, 3 fits": replace(QUICK, soup=3, swaps=0),
+    "quick, 3 fits, twice the passes": replace(QUICK, soup=3, passes=14, swaps=0),
 }
 CAUTIONS: dict[str, tuple[float, float]] = {
     "no caution": (0.0, 0.0),

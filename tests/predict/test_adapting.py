@@ -391,7 +391,7 @@ def test_nothing_fills_up_a_short_choice():
 
 
 def test_folds_learn_no_mention_that_they_are_judged_on(monkeypatch):
-    course = _course(known(), DRUGS, replace(RULE, swaps=3))
+    course = _course(known(), DRUGS, replace(RULE, swaps=16))
     given: list[tuple[list[int], list[int]]] = []
 
     def spy(tagger, params, store, rows, rule, seeds, more, heard, swaps):

@@ -66,7 +66,7 @@ class Adaptation:
     background: int = 0
     """Sentences of `hardner.learn.background` that each step learns from as well."""
     swaps: int = 0
-    """How often each sentence is learnt with the mentions of another one, as well."""
+    """Sentences that are learnt as well, each one of the sample with the mentions of another."""
     caution: float = 0.0
     """Added in the end to the score of being outside a mention."""
     rarity: float = 0.0
@@ -137,6 +137,7 @@ _QUICK_TRANSFORMER = replace(
     scales={"decoder": 20.0},
     tail=0.7,
     soup=1,
+    swaps=16,
     caution=1.0,
     rarity=0.0,
     pupil=Pupil(steps=50),

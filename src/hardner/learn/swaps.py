@@ -6,6 +6,7 @@ in each other's places as well, it has to look at the words around them.
 
 import random
 from collections.abc import Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -24,17 +25,15 @@ class Swap(NamedTuple):
     """Whose mentions they are."""
 
 
-def swapped(sentences: Sequence[Sentence], times: int, seed: int) -> list[Swap]:
-    """Each sentence that has mentions with those of so many others, or of as many as there are."""
+def swapped(sentences: Sequence[Sentence], most: int, seed: int) -> list[Swap]:
+    """Sentences with the mentions of others: so many, or as many as there can be."""
     rng = random.Random(seed)
     bearing = [row for row, sentence in enumerate(sentences) if sentence.spans]
-    found = []
-    for place in bearing:
-        others = [row for row in bearing if row != place]
-        for giver in rng.sample(others, min(times, len(others))):
-            made = with_mentions(sentences[place], sentences[giver], rng)
-            found.append(Swap(made, place, giver))
-    return found
+    pairs = list(permutations(bearing, 2))
+    return [
+        Swap(with_mentions(sentences[place], sentences[giver], rng), place, giver)
+        for place, giver in rng.sample(pairs, min(most, len(pairs)))
+    ]
 
 
 def with_mentions(sentence: Sentence, giver: Sentence, rng: random.Random) -> Sentence:
@@ -53,22 +52,22 @@ def with_mentions(sentence: Sentence, giver: Sentence, rng: random.Random) -> Se
 
 
 def of_samples(
-    samples: Sequence[Sequence[Sentence]], times: int, seeds: Sequence[int], first: int
+    samples: Sequence[Sequence[Sentence]], most: int, seeds: Sequence[int], first: int
 ) -> tuple[list[Sentence], Ints | None]:
     """What is swapped within each sample, and where that lies: [M, V], -1 for none.
 
     Args:
         samples: Sentences with their mentions.
-        times: How often each sentence is given others' mentions.
+        most: How many of them a sample is given.
         seeds: Of each sample.
         first: The row of the first one.
     """
-    if not times:
+    if not most:
         return [], None
     sentences: list[Sentence] = []
     rows = []
     for sample, seed in zip(samples, seeds, strict=True):
-        made = [swap.sentence for swap in swapped(sample, times, seed)]
+        made = [swap.sentence for swap in swapped(sample, most, seed)]
         rows.append(range(first + len(sentences), first + len(sentences) + len(made)))
         sentences += made
     return sentences, filled(rows)
