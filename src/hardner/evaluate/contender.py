@@ -133,9 +133,9 @@ def contender(
     fitted = asdict(rule) | {"parts": sorted(rule.parts)} if adapt else None
     if fitted and not protocol.unlabelled:
         del fitted["pupil"]
-    for name in ("rarity", "swaps"):  # rules were recorded before there were such things
-        if fitted and not fitted[name]:
-            del fitted[name]
+    for later in ("rarity", "swaps"):  # rules were recorded before there were such things
+        if fitted and not fitted[later]:
+            del fitted[later]
     config = {"experiment": _table(experiment, protocol), "train": train, "adaptation": fitted}
     return Contender(
         method=name or (method_name(experiment, adapt) if experiment else ""),
