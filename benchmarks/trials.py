@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,25 +58,23 @@ class Bench:
 
     def scores(self, start: Params, rule: Adaptation, shots: int) -> dict[str, list[float]]:
         """By type, precision, recall and F1, the means over samples; all are fitted at once."""
-        sentences: list[Sentence] = []
-        rows: list[list[int]] = []
-        for pool in self.pools:
-            for sample in range(self.samples):
-                drawn = few_shot(pool.name, pool.train, shots, sample)
-                rows.append(list(range(len(sentences), len(sentences) + shots)))
-                sentences += [pool.train[row] for row in drawn]
-        seeds = [i % self.samples for i in range(len(rows))]
+        samples = [
+            [pool.train[row] for row in few_shot(pool.name, pool.train, shots, sample)]
+            for pool in self.pools
+            for sample in range(self.samples)
+        ]
+        rows = np.arange(len(samples) * shots).reshape(-1, shots)
+        seeds = [i % self.samples for i in range(len(samples))]
         tagger, params = newcomer(self.tagger, start, TAGS, rule, seeds)
-        samples = [[sentences[row] for row in own] for own in rows]
-        made, swaps = of_samples(samples, rule.swaps, seeds, len(sentences))
-        store = tagger.store([*sentences, *made, *background_for(rule)], device=self.device)
+        made, swaps = of_samples(samples, rule.swaps, seeds, rows.size)
+        every = [*chain.from_iterable(samples), *made, *background_for(rule)]
+        store = tagger.store(every, device=self.device)
         bold = replace(rule, caution=0.0, rarity=0.0)  # its fits serve any caution
         if self._fitted_by != (by := (id(start), repr(bold))):
             self._fits, self._fitted_by = {}, by
         if shots not in self._fits:
-            at = np.array(rows)
-            self._fits[shots] = fit(tagger, params, store, at, bold, seeds, swaps=swaps)
-        fitted = cautious(self._fits[shots], caution_for(rule, store, np.array(rows)))
+            self._fits[shots] = fit(tagger, params, store, rows, bold, seeds, swaps=swaps)
+        fitted = cautious(self._fits[shots], caution_for(rule, store, rows))
         found = {}
         exams = self._examined(id(start), rule, tagger, params)
         for i, (pool, exam) in enumerate(zip(self.pools, exams, strict=True)):

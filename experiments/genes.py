@@ -7,13 +7,12 @@ differ in what they are about and in what their guidelines call a gene.
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from hardner import corpora
 from hardner.corpora import SPLITS
 from hardner.evaluate.training import write_folders
-from hardner.types import Sentence, Span
+from hardner.learn.material import relabelled, with_labels
 
 GENES = {
     "BC2GM": "Gene",
@@ -27,20 +26,14 @@ MOST = {"train": 1_500, "devel": 300, "test": 1_500}
 """Sentences of a split."""
 
 
-def genes(sentence: Sentence, label: str) -> Sentence:
-    """The sentence with its genes alone."""
-    spans = tuple(Span(s, e, "Gene") for s, e, own in sentence.spans if own == label)
-    return replace(sentence, spans=spans)
-
-
 def main(root: str, out: str) -> None:
     for name, label in GENES.items():
-        corpus = corpora.load(name, root)
+        corpus = with_labels(corpora.load(name, root), {label})
         splits = []
         for split in SPLITS:
             found = getattr(corpus, split)
             step = -(-len(found) // MOST[split])
-            splits.append([genes(sentence, label) for sentence in found[::step]])
+            splits.append([relabelled(sentence, "Gene") for sentence in found[::step]])
         write_folders(Path(out), {f"genes-{name}": splits})
 
 

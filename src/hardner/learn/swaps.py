@@ -6,7 +6,6 @@ in each other's places as well, it has to look at the words around them.
 
 import random
 from collections.abc import Sequence
-from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -29,11 +28,14 @@ def swapped(sentences: Sequence[Sentence], most: int, seed: int) -> list[Swap]:
     """Sentences with the mentions of others: so many, or as many as there can be."""
     rng = random.Random(seed)
     bearing = [row for row, sentence in enumerate(sentences) if sentence.spans]
-    pairs = list(permutations(bearing, 2))
-    return [
-        Swap(with_mentions(sentences[place], sentences[giver], rng), place, giver)
-        for place, giver in rng.sample(pairs, min(most, len(pairs)))
-    ]
+    others = len(bearing) - 1
+    pairs = range(len(bearing) * others)
+    found = []
+    for pair in rng.sample(pairs, min(most, len(pairs))):
+        at, other = divmod(pair, others)
+        place, giver = bearing[at], bearing[other + (other >= at)]  # never the same
+        found.append(Swap(with_mentions(sentences[place], sentences[giver], rng), place, giver))
+    return found
 
 
 def with_mentions(sentence: Sentence, giver: Sentence, rng: random.Random) -> Sentence:
