@@ -26,13 +26,16 @@ from hardner.learn.material import BENCHMARK
 from hardner.model.describe import load_model
 
 QUICK = adaptation("quick", "transformer")
-BEST = adaptation("best", "transformer")
+BEST = replace(adaptation("best", "transformer"), steps=100, tail=0.0, swaps=0)
 FITS: dict[str, Adaptation] = {
     "best": BEST,
     "best, 50 steps": replace(BEST, steps=50),
     "best, mean of the last steps": replace(BEST, tail=0.7),
     "best, four layers, mean of the last steps": replace(BEST, layers=4, tail=0.7),
     "best, mentions swapped": replace(BEST, swaps=16),
+    "best, 32 mentions swapped": replace(BEST, swaps=32),
+    "best, 50 steps, mentions swapped": replace(BEST, steps=50, swaps=16),
+    "best, mean of the last steps, mentions swapped": replace(BEST, tail=0.7, swaps=16),
     "quick": replace(QUICK, swaps=0),
     "quick, mentions swapped": QUICK,
     "quick, 3 fits": replace(QUICK, soup=3, swaps=0),

@@ -150,7 +150,7 @@ def test_sources_that_are_named_are_trained_on_once(six, tmp_path):
 
 def test_an_untrained_encoder_can_be_adapted(six, tmp_path):
     plan = replace(PLAN, targets=("BC",))
-    run(plan, settings(six), six, tmp_path, "BERT")
+    run(plan, settings(six), six, tmp_path, "encoder alone")
     assert not (tmp_path / "runs").exists()
     assert len(list(read(tmp_path / "homogeneous.jsonl"))) == 1
 

@@ -39,7 +39,7 @@ def figures() -> Mapping[tuple[str, str, str, str], tuple[Figure, ...]]:
 def names(protocol: str, method: str, encoder: str) -> list[str]:
     """What papers call a row of ours, the nearest first."""
     if protocol == "few_shot" and encoder in CONTEXTUAL:
-        return ["BioBERT"] if method in ("FineTuning", "BERT") else [f"{method}*"]
+        return ["BioBERT"] if method in ("FineTuning", "encoder alone") else [f"{method}*"]
     return [method, EARLIER[method]] if method in EARLIER else [method]
 
 

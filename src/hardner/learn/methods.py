@@ -244,6 +244,6 @@ PLANS: dict[str, Plan] = {
     "HGDA": Plan("hgda", "sources", adapt=True),
     "HGDA-NEs": Plan("hgda-nes", "sources", adapt=True),
     "HGDA + NEs": Plan("hgda-both", "sources", adapt=True),
-    "BERT": Plan("multitask", "nothing", adapt=True),
+    "encoder alone": Plan("multitask", "nothing", adapt=True),
 }
 """Baselines and methods by the names that the papers' tables give them."""
