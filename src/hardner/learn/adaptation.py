@@ -121,8 +121,9 @@ _BEST_TRANSFORMER = Adaptation(
     start="zero",
     decoder="crf",
     background=8,
-    rarity=10.0,
     soup=3,
+    swaps=32,
+    rarity=10.0,
 )
 
 # On two cores, so that a user need not wait: fewer and larger steps of the upper layers.
