@@ -39,6 +39,10 @@ FITS: dict[str, Adaptation] = {
     "quick": replace(QUICK, swaps=0),
     "quick, mentions swapped": QUICK,
     "quick, 3 fits": replace(QUICK, soup=3, swaps=0),
+    "quick, 3 fits, mentions swapped": replace(QUICK, soup=3),
+    "quick, 3 fits, 32 mentions swapped": replace(QUICK, soup=3, swaps=32),
+    "quick, 3 fits, six layers, mentions swapped": replace(QUICK, soup=3, layers=6),
+    "quick, 3 fits, 8 beside, mentions swapped": replace(QUICK, soup=3, background=8),
     "quick, 3 fits, twice the passes": replace(QUICK, soup=3, passes=14, swaps=0),
 }
 CAUTIONS: dict[str, tuple[float, float]] = {
