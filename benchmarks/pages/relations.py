@@ -8,30 +8,37 @@ from hardner.evaluate.significance import Comparison, compare, holm
 from hardner.evaluate.table import LEVEL, Row, Table
 
 CLAIMS = {
-    ("HGDA", "MetaNER"): "HGDA is above MetaNER",
-    ("HGDA-NEs", "HGDA"): "HGDA-NEs is near HGDA",
-    ("MetaNER w/o critic", "MetaNER"): "MetaNER is no worse without its critic",
-    ("HGDA + NEs", "HGDA"): "HGDA and its counterpart together are above HGDA",
-    ("HGDA", "FineTuning"): "meta-training is above fine-tuning",
+    "bilstm": {
+        ("HGDA", "MetaNER"): "HGDA is above MetaNER",
+        ("HGDA-NEs", "HGDA"): "HGDA-NEs is near HGDA",
+        ("MetaNER w/o critic", "MetaNER"): "MetaNER is no worse without its critic",
+        ("HGDA + NEs", "HGDA"): "HGDA and its counterpart together are above HGDA",
+        ("HGDA", "FineTuning"): "meta-training is above fine-tuning",
+    },
+    "transformer": {
+        ("HGDA", "encoder alone"): "HGDA is above plain fine-tuning",
+        ("HGDA-NEs", "HGDA"): "HGDA-NEs is near HGDA",
+    },
 }
-"""Of a method and another, with the BiLSTM-CRF."""
+"""Of a method and another, by encoder."""
 
 
-def of(table: Table, whole: int) -> Iterator[str]:
+def of(table: Table, whole: int, encoder: str, called: str) -> Iterator[str]:
     """The mean difference of each pair over the corpora that both have in full, and its p."""
-    yield "What the papers say of the BiLSTM-CRF's rows, tested: the mean difference in F1 over the"
+    claims = CLAIMS[encoder]
+    yield f"What the papers say of the {called}'s rows, tested: the mean difference in F1 over the"
     yield "corpora that both have been run on, and in brackets how many these are; * where p < 0.05"
     yield "in a paired permutation test over the samples, after Holm's correction for them all.\n"
     yield "| | " + " | ".join(f"{k} sentences" for k in table.sizes) + " |"
     yield "|---" * (1 + len(table.sizes)) + "|"
-    rows = {row.method: row for row in table.rows if row.encoder == "bilstm"}
+    rows = {row.method: row for row in table.rows if row.encoder == encoder}
     found: dict[tuple[str, Size], tuple[Comparison, int]] = {}
-    for (one, other), claim in CLAIMS.items():
+    for (one, other), claim in claims.items():
         for k in table.sizes if {one, other} <= rows.keys() else ():
             if compared := _compared(table, k, (rows[one], rows[other]), whole):
                 found[claim, k] = compared
     fair = dict(zip(found, holm([made.p for made, _ in found.values()]), strict=True))
-    for claim in CLAIMS.values():
+    for claim in claims.values():
         cells = []
         for place in ((claim, k) for k in table.sizes):
             if place in found:

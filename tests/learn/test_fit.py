@@ -84,11 +84,19 @@ def test_frozen_parts_stay():
     assert moved == {"decoder"}
 
 
-def test_prototypes_need_no_steps():
+def test_prototypes_are_where_steps_begin():
     tagger, params, store = target("bilstm", "softmax")
-    found = fit(tagger, params, store, ROWS, replace(RULE, prototypes=True), SEEDS)
-    assert found["decoder.weight"].shape[0] == 2
-    assert torch.equal(found["encoder.recurrent.weight_ih"], params["encoder.recurrent.weight_ih"])
+    rule = replace(RULE, prototypes=True)
+    still = fit(tagger, params, store, ROWS, replace(rule, steps=0, passes=0), SEEDS)
+    for own, rows in zip(still["decoder.weight"], ROWS, strict=True):
+        batch = store.batch(torch.from_numpy(rows)[None], store.widths(rows))
+        assert torch.allclose(own, tagger.prototypes(params, batch)["decoder.weight"][0])
+    for own in still["encoder.recurrent.weight_ih"]:
+        assert torch.equal(own, params["encoder.recurrent.weight_ih"][0])
+    moved = fit(tagger, params, store, ROWS, rule, SEEDS)
+    assert not torch.equal(moved["decoder.weight"], still["decoder.weight"])
+    other = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    assert not torch.allclose(moved["decoder.weight"], other["decoder.weight"])
 
 
 def test_batches_pass_over_each_sample():

@@ -10,7 +10,6 @@ import torch
 from learn.test_fit import ROWS, RULE, SEEDS, target
 
 from hardner.batch import TagSet
-from hardner.errors import HardnerError
 from hardner.learn.adaptation import Pupil
 from hardner.learn.fit import fit
 from hardner.learn.lessons import LONGEST, opinion_loss, opinions, ranked, teach
@@ -190,13 +189,11 @@ def test_a_soup_and_upper_layers_are_taught_too():
         assert torch.allclose(found[name].expand_as(value), value, atol=1e-9), name
 
 
-def test_the_pupil_is_heard_and_prototypes_have_none():
+def test_the_pupil_is_heard():
     tagger, params, store = target("bilstm")
     heard = []
     fit(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE, lambda *told: heard.append(told))
     assert heard == [(step, 6) for step in range(1, 7)]
-    with pytest.raises(HardnerError, match="prototypes cannot be learnt from text without labels"):
-        fit(tagger, params, store, ROWS, replace(TAUGHT, prototypes=True), SEEDS, MORE)
 
 
 def test_small_parts_change_nothing(monkeypatch):

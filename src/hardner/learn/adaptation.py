@@ -48,7 +48,7 @@ class Adaptation:
     parts: frozenset[str] = frozenset({"encoder", "decoder"})
     """What is fitted."""
     prototypes: bool = False
-    """Whether the decoder is set to the mean vectors of the tags instead (WPZ)."""
+    """Whether the decoder starts from the mean vectors of the tags (WPZ)."""
     precision: Precision = "float32"
     """Of the arithmetic on a GPU."""
     scales: dict[str, float] = field(default_factory=dict)
@@ -77,8 +77,6 @@ class Adaptation:
 
     def inner(self, sentences: int) -> Inner:
         """The rule for so many sentences."""
-        if self.prototypes:
-            return Inner(steps=0, prototypes=True, terms=(), parts=frozenset())
         size = min(self.batch, sentences)
         return Inner(
             max(self.steps, ceil(self.passes * sentences / size)),

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hardner.batch import Ints, Store, TagSet
-from hardner.errors import HardnerError
 from hardner.learn.adapt import adapt, losses_on
 from hardner.learn.adaptation import Adaptation
 from hardner.learn.background import background
 from hardner.learn.graph import Replay, arithmetic, brisk
-from hardner.learn.inner import Inner, spread, stride
+from hardner.learn.inner import PROTOTYPES, Inner, spread, stride
 from hardner.learn.lessons import Lessons, teach
 from hardner.learn.lift import lift, lifted, lowered, mean_decoder
 from hardner.model.layers import Mode, Params, part_of
@@ -88,10 +87,8 @@ def fit(
         swaps: Rows of `hardner.learn.swaps` that each sample learns as well, [M, V]; -1 for none.
     """
     if adaptation.prototypes:
-        if unlabelled is not None:
-            raise HardnerError("prototypes cannot be learnt from text without labels")
         batch = store.batch(torch.from_numpy(rows).to(store.device), store.widths(rows.ravel()))
-        return adapt(tagger, params, [batch], adaptation.inner(rows.shape[1])).new
+        params = adapt(tagger, params, [batch], PROTOTYPES).new
     given = params
     if adaptation.layers:
         tagger = lift(tagger, params, adaptation.layers)

@@ -50,6 +50,10 @@ class Inner:
         return self.scales[max(matches, key=len)] if matches else 1.0
 
 
+PROTOTYPES = Inner(steps=0, prototypes=True, terms=(), parts=frozenset())
+"""Decoders that are the mean vectors of the tags, and nothing else learnt."""
+
+
 class Adapted(NamedTuple):
     """Where the inner steps led: with all terms, and with `Inner.old` left out of the last."""
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from hardner.errors import HardnerError
 from hardner.learn.hypergradient import MetaGradient
-from hardner.learn.inner import Inner
+from hardner.learn.inner import PROTOTYPES, Inner
 from hardner.learn.optim import Optimizer
 from hardner.learn.outer import Objective
 from hardner.learn.terms import Term, domain, tag
@@ -179,8 +179,7 @@ def dann(s: Settings) -> Method:
 
 def wpz(s: Settings) -> Method:
     """WPZ: each query word takes the tag whose mean support vector is nearest."""
-    inner = Inner(steps=0, prototypes=True, terms=(), parts=frozenset())
-    objective = Objective((tag(encoder=1.0),), inner, "uniform", "exact")
+    objective = Objective((tag(encoder=1.0),), PROTOTYPES, "uniform", "exact")
     return Method("wpz", objective, entities=True)
 
 
