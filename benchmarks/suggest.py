@@ -37,6 +37,7 @@ from hardner.learn.adaptation import Adaptation, adaptation, kind_of
 from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.graph import arithmetic
 from hardner.learn.material import BENCHMARK
+from hardner.learn.swaps import of_samples
 from hardner.model.describe import load_model
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
@@ -158,10 +159,13 @@ class Bench:
         tagger, start = newcomer(self.sources, self.params, self.tag_set, rule, seeds)
         used, index = np.unique(np.array(rows, np.int64), return_inverse=True)
         labelled = [self.corpus.train[row] for row in used]
-        store = tagger.store([*labelled, *background_for(rule)], device=DEVICE)
+        samples = [[self.corpus.train[row] for row in own] for own in rows]
+        drawn = [seed_of("swaps", *at) for at in place]
+        made, swaps = of_samples(samples, rule.swaps, drawn, len(labelled))
+        store = tagger.store([*labelled, *made, *background_for(rule)], device=DEVICE)
         orders = [seed_of("order", *at) for at in place]
         index = index.reshape(len(rows), -1)
-        return fit(tagger, start, store, index, rule, orders)
+        return fit(tagger, start, store, index, rule, orders, swaps=swaps)
 
     def curve(self, scores: list[list[float]], rows: Sequence[Sequence[int]]) -> Curve:
         """The mean over seeds."""
