@@ -31,8 +31,8 @@ few-shot) # HGDA, Tables 3 to 5; MetaBioNER, Table 3
     done
     ;;
 full) # MetaBioNER, Table 5
-    row multitask-disease full MultiTask "$@"
-    row metaner-disease full MetaNER "$@"
+    row multitask-full full MultiTask "$@"
+    row metaner-full full MetaNER --preset paper "$@" # fits of 20 passes in steps of 128 sentences
     ;;
 heterogeneous | ratios) # MetaNER, Table 3; Figures 6 and 7
     set -- --preset best "$@"

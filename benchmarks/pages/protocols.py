@@ -13,6 +13,7 @@ SECTIONS = {
     "multitask_3": "MT-BioNER, Table 2: three corpora at once",
     "multitask_4": "MT-BioNER, Tables 2 and 3: four corpora at once",
     "shares": "Multi-granularity, Tables 2 to 4",
+    "full": "MetaBioNER, Table 5: all of a target's training data",
     "homogeneous": "MetaNER, Table 2, with corpora of genes in place of ACE2005",
     "heterogeneous": "MetaNER, Table 3: other types from other text",
 }
@@ -26,6 +27,7 @@ CLAIMS = {
         ("Multi-granularity max", "NER"): "the tasks beside NER help it",
         ("Multi-granularity max", "Multi-granularity max w/o joint"): "joint training helps",
     },
+    "full": {("MetaNER", "MultiTask"): "MetaNER is near MultiTask"},
     "homogeneous": {
         ("D-Shift", "FineTuning"): "D-Shift is below FineTuning",
         ("MetaNER", "FineTuning"): "MetaNER is above FineTuning",
