@@ -27,6 +27,7 @@ from hardner.model.describe import load_model
 
 QUICK = adaptation("quick", "transformer")
 BEST = replace(adaptation("best", "transformer"), steps=100, tail=0.0, swaps=0)
+THREE = replace(QUICK, soup=3)
 FITS: dict[str, Adaptation] = {
     "best": BEST,
     "best, 50 steps": replace(BEST, steps=50),
@@ -39,16 +40,23 @@ FITS: dict[str, Adaptation] = {
     "quick": replace(QUICK, swaps=0),
     "quick, mentions swapped": QUICK,
     "quick, 3 fits": replace(QUICK, soup=3, swaps=0),
-    "quick, 3 fits, mentions swapped": replace(QUICK, soup=3),
-    "quick, 3 fits, 32 mentions swapped": replace(QUICK, soup=3, swaps=32),
-    "quick, 3 fits, six layers, mentions swapped": replace(QUICK, soup=3, layers=6),
-    "quick, 3 fits, 8 beside, mentions swapped": replace(QUICK, soup=3, background=8),
+    "quick, 3 fits, mentions swapped": THREE,
+    "quick, 3 fits, 32 mentions swapped": replace(THREE, swaps=32),
+    "quick, 3 fits, six layers, mentions swapped": replace(THREE, layers=6),
+    "quick, 3 fits, 8 beside, mentions swapped": replace(THREE, background=8),
+    "quick, 3 fits, 50 steps, mentions swapped": replace(THREE, steps=50),
+    "quick, 3 fits, half the rate, mentions swapped": replace(THREE, rate=7e-4),
+    "quick, 3 fits, the last step, mentions swapped": replace(THREE, tail=0.0),
+    "quick, 3 fits, decoder x50, mentions swapped": replace(THREE, scales={"decoder": 50.0}),
+    "quick, 3 fits, batches of 8, mentions swapped": replace(THREE, batch=8, passes=8),
     "quick, 3 fits, twice the passes": replace(QUICK, soup=3, passes=14, swaps=0),
 }
 CAUTIONS: dict[str, tuple[float, float]] = {
     "no caution": (0.0, 0.0),
     "caution 1": (1.0, 0.0),
     "caution 5": (5.0, 0.0),
+    "caution 1, rarity 3": (1.0, 3.0),
+    "rarity 1.5": (0.0, 1.5),
     "rarity 3": (0.0, 3.0),
     "rarity 6": (0.0, 6.0),
     "rarity 10": (0.0, 10.0),
