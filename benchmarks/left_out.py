@@ -35,6 +35,7 @@ FITS: dict[str, Adaptation] = {
     "best, four layers, mean of the last steps": replace(BEST, layers=4, tail=0.7),
     "best, mentions swapped": replace(BEST, swaps=16),
     "best, 32 mentions swapped": replace(BEST, swaps=32),
+    "best, four layers, 32 mentions swapped": replace(BEST, layers=4, swaps=32),
     "best, 50 steps, mentions swapped": replace(BEST, steps=50, swaps=16),
     "best, mean of the last steps, mentions swapped": replace(BEST, tail=0.7, swaps=16),
     "quick": replace(QUICK, swaps=0),
@@ -47,6 +48,10 @@ FITS: dict[str, Adaptation] = {
     "quick, 3 fits, two layers, mentions swapped": replace(THREE, layers=2),
     "quick, 3 fits, three layers, 8 beside": replace(THREE, layers=3, background=8),
     "quick, 3 fits, 8 beside, mentions swapped": replace(THREE, background=8),
+    "quick, 3 fits, half the rate, 8 beside": replace(THREE, rate=7e-4, background=8),
+    "quick, 3 fits, 50 steps, half the rate, 8 beside": replace(
+        THREE, steps=50, rate=7e-4, background=8
+    ),
     "quick, 3 fits, 50 steps, mentions swapped": replace(THREE, steps=50),
     "quick, 3 fits, half the rate, mentions swapped": replace(THREE, rate=7e-4),
     "quick, 3 fits, the last step, mentions swapped": replace(THREE, tail=0.0),
