@@ -112,6 +112,7 @@ def test_published_values_stand_below_ours():
 def test_encoders_have_their_own_published_rows():
     """HGDA writes HGDA* for BERT, and BioBERT for plain fine-tuning."""
     assert published.names("few_shot", "HGDA", "bert") == ["HGDA*"]
+    assert published.names("few_shot", "FineTuning", "transformer") == ["BioBERT"]
     assert published.names("few_shot", "encoder alone", "transformer") == ["BioBERT"]
     assert published.names("heterogeneous", "FineTuning", "bert") == ["FineTuning"]
     (table,) = build([result(encoder="bert")])
