@@ -21,6 +21,8 @@ from hardner.model.layers import (
 )
 from hardner.model.layout import beside
 
+Rotation = tuple[Tensor, Tensor]
+"""Cosines and sines of rotary positions, two of [P, d / 2]."""
 MAPS = ("attention", "out", "up", "down")
 """The linear maps of a layer."""
 
@@ -72,21 +74,42 @@ class Transformer:
         ends = tuple(f".{name}.{kind}" for name in MAPS for kind in ("weight", "bias"))
         return {n: p.to(dtype) if n.endswith(ends) else p for n, p in params.items()}
 
-    def __call__(self, params: Params, pieces: Tensor, mode: Mode, full: bool = False) -> Tensor:
+    def __call__(
+        self,
+        params: Params,
+        pieces: Tensor,
+        mode: Mode,
+        full: bool = False,
+        turn: Rotation | None = None,
+    ) -> Tensor:
         """pieces [M, W, P], 0 for padding (none where ``full``) -> [M, W, P, D]."""
         x = self.begin(params, pieces, mode)
         there = None if full else beside(pieces > 0)
-        return self.finish(params, self.layers_on(params, x, there, range(self.layers), mode))
+        x = self.layers_on(params, x, there, range(self.layers), mode, turn)
+        return self.finish(params, x)
+
+    def rotation(self, width: int, like: Tensor) -> Rotation:
+        """That of rows of so many pieces."""
+        return rotation(width, self.size // self.heads, like)
 
     def begin(self, params: Params, pieces: Tensor, mode: Mode) -> Tensor:
         """What the first layer reads: pieces [M, W, P] -> [M, W, P, D]."""
         return dropout(embed(pieces, params["pieces"]), mode)
 
     def layers_on(
-        self, params: Params, x: Tensor, there: Tensor | None, layers: range, mode: Mode
+        self,
+        params: Params,
+        x: Tensor,
+        there: Tensor | None,
+        layers: range,
+        mode: Mode,
+        turn: Rotation | None = None,
     ) -> Tensor:
-        """Some layers, one after the other: x [M, W, P, D], ``there`` as in `Layout`, or all."""
-        turn = rotation(x.shape[2], self.size // self.heads, x)
+        """Some layers, one after the other: x [M, W, P, D], ``there`` as in `Layout`, or all.
+
+        A compiled network should be given its ``turn``: it would make it anew for every vector.
+        """
+        turn = turn or self.rotation(x.shape[2], x)
         for i in layers:
             x = self._layer(scoped(params, f"layer{i}"), x, there, turn, mode)
         return x
@@ -100,17 +123,15 @@ class Transformer:
         params: Params,
         x: Tensor,
         there: Tensor | None,
-        turn: tuple[Tensor, Tensor],
+        turn: Rotation,
         mode: Mode,
     ) -> Tensor:
         tasks, rows, width, _ = x.shape
         brief = pays(x, params["norm1.weight"].shape[0], mode.twice)
         h = _norm(params, "norm1", x, brief)
         qkv = _product(params, "attention", h).view(tasks * rows, width, 3, self.heads, -1)
-        if brief:
-            q, k, v = fused(turned)(qkv, *turn, products_in(x))
-        else:
-            q, k, v = turned(qkv, *turn, x.dtype)  # [M*W, heads, P, d]
+        rotate = fused(turned) if brief else turned
+        q, k, v = rotate(qkv, *turn, products_in(x))  # [M*W, heads, P, d]
         mixed = attend(q, k, v, there, mode)
         mixed = mixed.transpose(1, 2).reshape(tasks, rows, width, -1)
         x = x + dropout(_product(params, "out", mixed), mode)
@@ -144,7 +165,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, mode: Mode) -> 
     return torch.matmul(scores.softmax(-1), v)
 
 
-def rotation(width: int, size: int, like: Tensor) -> tuple[Tensor, Tensor]:
+def rotation(width: int, size: int, like: Tensor) -> Rotation:
     """Cosines and sines of rotary positions, as precise as the vectors: two of [P, d / 2]."""
     dtype = torch.promote_types(like.dtype, torch.float32)
     rates = 10_000.0 ** -(torch.arange(0, size, 2, device=like.device, dtype=dtype) / size)

@@ -11,7 +11,7 @@ from torch.nn import functional
 from hardner.errors import HardnerError
 from hardner.learn.graph import arithmetic
 from hardner.model.layers import SCORING, Params, init_linear, layer_norm, linear, prefixed, scoped
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import Rotation, Transformer
 from hardner.pretrain.muon import Muon
 from hardner.pretrain.tokenizer import SPECIAL
 from hardner.seeds import seed_of
@@ -125,10 +125,15 @@ def batch(pieces: Tensor, inside: Tensor, training: Pretraining, step: int) -> B
 
 
 def guess_loss(
-    transformer: Transformer, params: Params, shown: Tensor, places: Tensor, gold: Tensor
+    transformer: Transformer,
+    params: Params,
+    shown: Tensor,
+    places: Tensor,
+    gold: Tensor,
+    turn: Rotation | None = None,
 ) -> Tensor:
     """Mean cross-entropy of the hidden pieces: shown [N, P], places and gold [H]."""
-    vectors = transformer(scoped(params, "encoder"), shown.unsqueeze(0), SCORING, full=True)
+    vectors = transformer(scoped(params, "encoder"), shown.unsqueeze(0), SCORING, True, turn)
     picked = vectors.flatten(0, 2)[places].unsqueeze(0)  # [1, H, D]
     h = functional.gelu(linear(picked, params["guess.weight"], params["guess.bias"]))
     h = layer_norm(h, params["guess.norm.weight"], params["guess.norm.bias"])
@@ -161,10 +166,11 @@ def pretrain(
         raise HardnerError(f"{short}; give more text or a smaller width")
     fast = device.type == "cuda"
     loss_of: Callable[..., Tensor] = torch.compile(guess_loss) if fast else guess_loss
+    turn = transformer.rotation(training.width, optimizer.params["encoder.pieces"])
     for step in range(optimizer.steps, training.steps):
         given = batch(pieces, inside, training, step)
         with arithmetic("bfloat16", device):
-            loss = loss_of(transformer, optimizer.params, *given)
+            loss = loss_of(transformer, optimizer.params, *given, turn)
         grads = torch.autograd.grad(loss, list(optimizer.params.values()))
         named = dict(zip(optimizer.params, grads, strict=True))
         early = len(optimizer.late) < len(named) and step < training.alone * training.steps

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor
+from torch.optim.adamw import adamw
 
 from hardner.model.layers import Params
 
@@ -54,25 +55,47 @@ class Muon:
     def step(self, grads: Mapping[str, Tensor], rate: float, early: bool = False) -> None:
         """One step against the gradients; an ``early`` one leaves what joins late as it is."""
         self.steps += 1
+        groups: dict[tuple[int, ...], list[str]] = {}
         for name, value in self.params.items():
-            if early and name in self.late:
-                continue
-            kind = self._orthogonalised if _is_matrix(name, value) else self._adapted
-            move = kind(name, grads[name])
-            if value.dim() > 2:
-                value.mul_(1 - rate * self.weight_decay)
-            value.sub_(move, alpha=rate)
+            if not (early and name in self.late):
+                alike = tuple(value.shape) if _is_matrix(name, value) else (value.dim(),)
+                groups.setdefault(alike, []).append(name)
+        for alike, names in groups.items():
+            kind = self._orthogonalised if len(alike) > 1 else self._adapted
+            kind(names, [grads[n] for n in names], rate)
 
-    def _orthogonalised(self, name: str, grad: Tensor) -> Tensor:
-        momentum = self.state[f"momentum.{name}"].mul_(MOMENTUM).add_(grad)
-        scale: float = 0.2 * max(grad.shape[-2:]) ** 0.5
-        return orthogonal(grad + MOMENTUM * momentum) * scale
+    def _orthogonalised(self, names: list[str], grads: list[Tensor], rate: float) -> None:
+        """Matrices of one shape, all at once: they are many and small."""
+        values = [self.params[n] for n in names]
+        momenta = [self.state[f"momentum.{n}"] for n in names]
+        torch._foreach_mul_(momenta, MOMENTUM)
+        torch._foreach_add_(momenta, grads)
+        ahead = torch.cat(torch._foreach_add(grads, momenta, alpha=MOMENTUM))
+        scale: float = 0.2 * max(ahead.shape[-2:]) ** 0.5
+        moves = orthogonal(ahead).mul_(scale).split(1)
+        torch._foreach_mul_(values, 1 - rate * self.weight_decay)
+        torch._foreach_sub_(values, moves, alpha=rate)
 
-    def _adapted(self, name: str, grad: Tensor) -> Tensor:
-        first = self.state[f"first.{name}"].lerp_(grad, 1 - BETAS[0])
-        second = self.state[f"second.{name}"].lerp_(grad * grad, 1 - BETAS[1])
-        scale1, scale2 = (1 - beta**self.steps for beta in BETAS)
-        return (first / scale1) / ((second / scale2).sqrt() + EPSILON)
+    def _adapted(self, names: list[str], grads: list[Tensor], rate: float) -> None:
+        """Tables, or what has one axis less and does not decay."""
+        values = [self.params[n] for n in names]
+        done = torch.tensor(float(self.steps - 1), device=values[0].device)
+        adamw(
+            values,
+            [g.contiguous() for g in grads],  # the kernel looks at no strides
+            [self.state[f"first.{n}"] for n in names],
+            [self.state[f"second.{n}"] for n in names],
+            [],
+            [done.clone() for _ in names],
+            fused=True,
+            amsgrad=False,
+            beta1=BETAS[0],
+            beta2=BETAS[1],
+            lr=rate,
+            weight_decay=self.weight_decay if values[0].dim() > 2 else 0.0,
+            eps=EPSILON,
+            maximize=False,
+        )
 
 
 def _is_matrix(name: str, value: Tensor) -> bool:
