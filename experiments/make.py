@@ -6,7 +6,7 @@ from hardner.learn.tables import Table, merged, toml
 
 HERE = Path(__file__).parent
 TARGETS = ("Disease", "Drug", "Gene", "Species")
-PRETRAINED = {"encoder": {"kind": "transformer", "folder": "runs/pretrain/model"}}
+PRETRAINED = {"encoder": {"kind": "transformer", "folder": "experiments/encoder"}}
 ACROSS = {"inner": {"steps": 2}}
 """Methods that learn from some domains and judge on another meet each of the former once."""
 
@@ -127,6 +127,7 @@ def tables() -> dict[str, Table]:
     for name, iterations in (("multitask", 2_000), ("metaner", 800)):
         table = {
             "preset": "best",
+            "encoder": {"train_words": True},
             # As many as the GPU takes at once; a fifth and less of HGDA's iterations.
             "train": {"iterations": iterations, "tasks": 32, "rate": 4e-3},
             "devel": {"every": 0},
