@@ -106,22 +106,23 @@ _BEST_RECURRENT = Adaptation(
     background=8,
 )
 _BEST_TRANSFORMER = Adaptation(
-    100,
-    6e-4,
+    50,
+    7e-4,
     _BEST,
-    batch=8,
-    passes=8,
+    batch=6,
+    passes=7,
     clip=1.0,
     dropout=0.1,
     precision="bfloat16",
-    scales={"decoder": 50.0},
-    layers=6,
+    scales={"decoder": 20.0},
+    layers=4,
     start="zero",
     decoder="crf",
+    tail=0.7,
     background=8,
     soup=3,
     swaps=32,
-    rarity=10.0,
+    rarity=3.0,
 )
 
 # On two cores, so that a user need not wait: fewer and larger steps of the upper layers.
