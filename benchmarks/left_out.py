@@ -114,11 +114,11 @@ def main() -> None:
         found = list(pools(plan.target, args.root, args.devel))
         benches.append(Bench(tagger, found, args.samples, args.device))
         starts.append({n: p.to(args.device) for n, p in params.items()})
-        ways.add((plan.train.iterations, plan.train.blend))
+        ways.add((plan.train.iterations, plan.train.blend, plan.encoder.folder))
     if len(ways) > 1:
         parser.error("the runs were trained in different ways")
-    iterations, share = ways.pop()
-    start = {"iterations": iterations, "share": share, "rehearsals": 0}
+    iterations, share, folder = ways.pop()
+    start = {"iterations": iterations, "share": share, "rehearsals": 0, "folder": folder}
     left = sorted(pool.name.split(",")[0] for bench in benches for pool in bench.pools)
     shots = [int(k) for k in args.shots.split(",")]
     for name, called in product(args.only or FITS, args.cautions or CAUTIONS):

@@ -18,6 +18,7 @@ FIELDS = {
     "soup": "fits",
 }
 """What recipes differ in, beside what a row is named after, and how a column says it."""
+ENCODER = "experiments/encoder"
 ENCODERS = {"transformer": "The transformer", "bilstm": "The BiLSTM"}
 
 
@@ -29,11 +30,16 @@ def page() -> Iterator[str]:
         yield f"\n{named}, 5 samples of each type:\n"
         yield from table([ln for ln in unseen if (ln["encoder"], ln["samples"]) == (encoder, 5)])
     left = [line for line in every if "left_out" in line]
-    for corpora, samples in dict.fromkeys((tuple(ln["left_out"]), ln["samples"]) for ln in left):
+    for corpora, samples, folder in dict.fromkeys(map(setting, left)):
         yield "\nThe transformer, trained without a domain and scored on devel sentences of"
-        yield f"{', '.join(corpora)} (`benchmarks/left_out.py`); samples of each: {samples}.\n"
-        own = (list(corpora), samples)
-        yield from table([ln for ln in left if (ln["left_out"], ln["samples"]) == own])
+        yield f"{', '.join(corpora)} (`benchmarks/left_out.py`); samples of each: {samples};"
+        yield f"from the encoder {'in' if folder else 'before that of'} `{ENCODER}`.\n"
+        yield from table([ln for ln in left if setting(ln) == (corpora, samples, folder)])
+
+
+def setting(line: Mapping[str, Any]) -> tuple[tuple[str, ...], int, str]:
+    """What lines of one table share: corpora, samples, and where the encoder came from."""
+    return tuple(line["left_out"]), line["samples"], line["start"].get("folder", "")
 
 
 def table(some: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -18,7 +18,7 @@ BEST = "hardner"
 SHOTS = (5, 10, 20, 50, 100)
 ROWS = {
     (BEST, "transformer"): "hardner",
-    ("hardner, not swapped", "transformer"): "hardner, without swapped mentions",
+    ("hardner, six layers", "transformer"): "hardner, by an earlier recipe",
     ("HGDA", "transformer"): "HGDA with hardner's encoder, fitted by the preset quick",
     ("HGDA", "bilstm"): "HGDA with the papers' BiLSTM-CRF, here",
 }

@@ -16,6 +16,7 @@ SECTIONS = {
     "full": "MetaBioNER, Table 5: all of a target's training data",
     "homogeneous": "MetaNER, Table 2, with corpora of genes in place of ACE2005",
     "heterogeneous": "MetaNER, Table 3: other types from other text",
+    "ratios": "MetaNER, Figures 6 and 7: shares of the target's data",
 }
 CLAIMS = {
     "multitask_4": {
@@ -41,11 +42,13 @@ CLAIMS = {
 
 
 def page() -> Iterator[str]:
-    """A section for each protocol that has results."""
+    """A section for each protocol, be it that it was not run."""
     for protocol, title in SECTIONS.items():
-        if (path := RESULTS / f"{protocol}.jsonl").exists():
+        yield f"\n## {title}\n"
+        if not (path := RESULTS / f"{protocol}.jsonl").exists():
+            yield f"Not run; `experiments/runs.sh {protocol}` does."
+        else:
             (table,) = build(gather([path]))
-            yield f"\n## {title}\n"
             yield markdown([table])
             yield from _claims(table, CLAIMS.get(protocol, {}))
 

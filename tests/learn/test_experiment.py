@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from hardner import checkpoint
 from hardner.errors import HardnerError
 from hardner.learn.experiment import (
     Data,
@@ -59,6 +60,17 @@ def test_each_file_opens_with_its_command_and_loads(path: Path) -> None:
         ("catalogue", "../shared/corpora"),
         ("folders", "runs/genes"),
     )
+
+
+def test_the_encoder_that_files_start_from_is_there_and_is_what_the_page_says() -> None:
+    folder = "experiments/encoder"
+    assert read(ROOT / "experiments" / "types-disease.toml").encoder.folder == folder
+    config = checkpoint.load(ROOT / folder).config
+    last = config["history"][-1]
+    page = (ROOT / "docs" / "pretraining.md").read_text("utf-8")
+    assert last["step"] == config["pretraining"]["steps"]
+    assert f"`{folder}` is such a result, of {last['step']:,} steps" in page
+    assert f"The mean loss of its last 1,000 steps was {last['loss']:.2f}." in page
 
 
 def test_the_files_cover_every_method_and_target() -> None:

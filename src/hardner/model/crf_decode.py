@@ -1,5 +1,7 @@
 """The best paths of a linear chain. Arguments as in `hardner.model.crf`; the padding reads -1."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -8,6 +10,8 @@ from hardner.model.crf_tree import halves, join, spread
 from hardner.model.layers import mask_of
 
 PADDING = -1
+MOST = 1 << 28
+"""Numbers of the first joining of stretches, beyond which tokens are taken one by one."""
 
 
 @torch.no_grad()
@@ -17,7 +21,7 @@ def viterbi(
     """The best path [M, B, T] and its score [M, B], minus infinity if every path is forbidden."""
     mask = mask_of(lengths, emissions.shape[2])
     made = chain(emissions, mask, transitions, start, end)
-    kernel = _one_by_one if emissions.device.type == "cpu" else _by_halves
+    kernel = choose_kernel(made.emissions)
     tags, scores = kernel(exact(made.emissions), exact(made.steps))
     return tags.masked_fill(~mask, PADDING), (scores + made.offset).to(emissions.dtype)
 
@@ -50,6 +54,13 @@ def kbest(
     there = mask.unsqueeze(2) & (scores > -torch.inf).unsqueeze(-1)
     scores = scores + made.offset.unsqueeze(-1)
     return tags.masked_fill(~there, PADDING), scores.to(emissions.dtype)
+
+
+def choose_kernel(emissions: Tensor) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """By halves on a GPU, unless tags are so many that its stretches would fill the memory."""
+    tasks, rows, width, tags = emissions.shape
+    joined = tasks * rows * (width // 2) * tags**3
+    return _one_by_one if emissions.device.type == "cpu" or joined > MOST else _by_halves
 
 
 def _one_by_one(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
