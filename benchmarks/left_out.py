@@ -62,6 +62,9 @@ FITS: dict[str, Adaptation] = {
     "quick, 3 fits, three layers, 8 beside": replace(THREE, layers=3, background=8),
     "quick, 3 fits, 8 beside, mentions swapped": replace(THREE, background=8),
     "quick, 3 fits, half the rate, 8 beside": replace(THREE, rate=7e-4, background=8),
+    "quick, 3 fits, 35 steps, 0.7 of the rate, 8 beside": replace(
+        THREE, steps=35, rate=1e-3, background=8
+    ),
     "quick, 3 fits, 50 steps, half the rate, 8 beside": CALM,
     "quick, 3 fits, 50 steps, half the rate, 8 beside, 32 swapped": replace(CALM, swaps=32),
     "quick, 3 fits, 50 steps, half the rate, 8 beside, twice the passes": replace(CALM, passes=14),
