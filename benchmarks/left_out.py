@@ -53,6 +53,11 @@ FITS: dict[str, Adaptation] = {
     "best, mean of the last steps, mentions swapped": replace(BEST, tail=0.7, swaps=16),
     "quick": replace(QUICK, swaps=0),
     "quick, mentions swapped": QUICK,
+    "quick, 8 beside, mentions swapped": replace(QUICK, background=8),
+    "quick, half the rate, 8 beside": replace(QUICK, rate=7e-4, background=8),
+    "quick, 35 steps, 0.7 of the rate, 8 beside": replace(
+        QUICK, steps=35, rate=1e-3, background=8
+    ),
     "quick, 3 fits": replace(QUICK, soup=3, swaps=0),
     "quick, 3 fits, mentions swapped": THREE,
     "quick, 3 fits, 32 mentions swapped": replace(THREE, swaps=32),
@@ -62,9 +67,6 @@ FITS: dict[str, Adaptation] = {
     "quick, 3 fits, three layers, 8 beside": replace(THREE, layers=3, background=8),
     "quick, 3 fits, 8 beside, mentions swapped": replace(THREE, background=8),
     "quick, 3 fits, half the rate, 8 beside": replace(THREE, rate=7e-4, background=8),
-    "quick, 3 fits, 35 steps, 0.7 of the rate, 8 beside": replace(
-        THREE, steps=35, rate=1e-3, background=8
-    ),
     "quick, 3 fits, 50 steps, half the rate, 8 beside": CALM,
     "quick, 3 fits, 50 steps, half the rate, 8 beside, 32 swapped": replace(CALM, swaps=32),
     "quick, 3 fits, 50 steps, half the rate, 8 beside, twice the passes": replace(CALM, passes=14),
