@@ -55,9 +55,7 @@ FITS: dict[str, Adaptation] = {
     "quick, mentions swapped": QUICK,
     "quick, 8 beside, mentions swapped": replace(QUICK, background=8),
     "quick, half the rate, 8 beside": replace(QUICK, rate=7e-4, background=8),
-    "quick, 35 steps, 0.7 of the rate, 8 beside": replace(
-        QUICK, steps=35, rate=1e-3, background=8
-    ),
+    "quick, 35 steps, 0.7 of the rate, 8 beside": replace(QUICK, steps=35, rate=1e-3, background=8),
     "quick, 3 fits": replace(QUICK, soup=3, swaps=0),
     "quick, 3 fits, mentions swapped": THREE,
     "quick, 3 fits, 32 mentions swapped": replace(THREE, swaps=32),
