@@ -25,7 +25,7 @@ from hardner.learn.folder import EXPERIMENT, MODEL
 from hardner.learn.material import BENCHMARK
 from hardner.model.describe import load_model
 
-QUICK = adaptation("quick", "transformer")
+QUICK = replace(adaptation("quick", "transformer"), calm=False)
 BEST = replace(
     adaptation("best", "transformer"),
     steps=100,
@@ -55,6 +55,7 @@ FITS: dict[str, Adaptation] = {
     "quick, mentions swapped": QUICK,
     "quick, 8 beside, mentions swapped": replace(QUICK, background=8),
     "quick, half the rate, 8 beside": replace(QUICK, rate=7e-4, background=8),
+    "quick, calmer where steps are many": replace(QUICK, calm=True),
     "quick, half the rate, mentions swapped": replace(QUICK, rate=7e-4),
     "quick, half the rate, 5 beside": replace(QUICK, rate=7e-4, background=5),
     "quick, 3 fits": replace(QUICK, soup=3, swaps=0),

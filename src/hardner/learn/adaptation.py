@@ -43,6 +43,8 @@ class Adaptation:
     """Sentences of a step, at most."""
     passes: float = 0.0
     """Over the sentences, if that takes more than ``steps``."""
+    calm: bool = False
+    """Whether the rate is then lower, by the square root of how many times more steps it takes."""
     clip: float = 5.0
     dropout: float = 0.2
     parts: frozenset[str] = frozenset({"encoder", "decoder"})
@@ -78,9 +80,11 @@ class Adaptation:
     def inner(self, sentences: int) -> Inner:
         """The rule for so many sentences."""
         size = min(self.batch, sentences)
+        steps = max(self.steps, ceil(self.passes * sentences / size))
+        rate = scaled(self.rate, size) if self.scaled else self.rate
         return Inner(
-            max(self.steps, ceil(self.passes * sentences / size)),
-            rate=scaled(self.rate, size) if self.scaled else self.rate,
+            steps,
+            rate=rate * (self.steps / steps) ** 0.5 if self.calm else rate,
             parts=self.parts,
             optimizer=self.optimizer,
             scales=self.scales,
@@ -131,6 +135,7 @@ _QUICK_TRANSFORMER = replace(
     steps=25,
     rate=1.4e-3,
     passes=7,
+    calm=True,
     batch=6,
     background=3,
     layers=4,
