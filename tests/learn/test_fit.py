@@ -140,6 +140,10 @@ def test_rules_scale_with_the_sentences():
     many = replace(RULE, passes=2.0)
     assert many.inner(5).steps == 4
     assert many.inner(30).steps == 20
+    assert many.inner(30).rate == RULE.rate
+    calm = replace(many, calm=True)
+    assert calm.inner(5).rate == RULE.rate
+    assert calm.inner(30).rate == pytest.approx(RULE.rate * (4 / 20) ** 0.5)
     assert all(
         rules.keys() == {"bilstm", "bigru", "transformer", "bert"} for rules in PRESETS.values()
     )
