@@ -56,6 +56,9 @@ FITS: dict[str, Adaptation] = {
     "quick, 8 beside, mentions swapped": replace(QUICK, background=8),
     "quick, half the rate, 8 beside": replace(QUICK, rate=7e-4, background=8),
     "quick, calmer where steps are many": replace(QUICK, calm=True),
+    "quick, 35 steps, 5 beside, calmer where steps are many": replace(
+        QUICK, steps=35, rate=1e-3, background=5, calm=True
+    ),
     "quick, half the rate, mentions swapped": replace(QUICK, rate=7e-4),
     "quick, half the rate, 5 beside": replace(QUICK, rate=7e-4, background=5),
     "quick, 3 fits": replace(QUICK, soup=3, swaps=0),
