@@ -25,7 +25,7 @@ from hardner.learn.folder import EXPERIMENT, MODEL
 from hardner.learn.material import BENCHMARK
 from hardner.model.describe import load_model
 
-QUICK = replace(adaptation("quick", "transformer"), calm=False)
+QUICK = replace(adaptation("quick", "transformer"), steps=25, rate=1.4e-3, background=3, calm=False)
 BEST = replace(
     adaptation("best", "transformer"),
     steps=100,
@@ -38,7 +38,7 @@ BEST = replace(
     tail=0.0,
     swaps=0,
 )
-"""What the preset once was; rows say how they differ from it."""
+"""What the presets once were; rows say how they differ from them."""
 THREE = replace(QUICK, soup=3)
 CALM = replace(THREE, steps=50, rate=7e-4, background=8)
 FITS: dict[str, Adaptation] = {
@@ -56,6 +56,7 @@ FITS: dict[str, Adaptation] = {
     "quick, 8 beside, mentions swapped": replace(QUICK, background=8),
     "quick, half the rate, 8 beside": replace(QUICK, rate=7e-4, background=8),
     "quick, calmer where steps are many": replace(QUICK, calm=True),
+    "quick, 30 steps, 4 beside, calmer where steps are many": adaptation("quick", "transformer"),
     "quick, 35 steps, 5 beside, calmer where steps are many": replace(
         QUICK, steps=35, rate=1e-3, background=5, calm=True
     ),
