@@ -56,7 +56,10 @@ FITS: dict[str, Adaptation] = {
     "quick, 8 beside, mentions swapped": replace(QUICK, background=8),
     "quick, half the rate, 8 beside": replace(QUICK, rate=7e-4, background=8),
     "quick, calmer where steps are many": replace(QUICK, calm=True),
-    "quick, 30 steps, 4 beside, calmer where steps are many": adaptation("quick", "transformer"),
+    "quick, 28 steps, calmer where steps are many": adaptation("quick", "transformer"),
+    "quick, 30 steps, 4 beside, calmer where steps are many": replace(
+        QUICK, steps=30, rate=1.2e-3, background=4, calm=True
+    ),
     "quick, 35 steps, 5 beside, calmer where steps are many": replace(
         QUICK, steps=35, rate=1e-3, background=5, calm=True
     ),

@@ -132,12 +132,12 @@ _BEST_TRANSFORMER = Adaptation(
 # On two cores, so that a user need not wait: fewer and larger steps of the upper layers.
 _QUICK_TRANSFORMER = replace(
     _BEST_TRANSFORMER,
-    steps=30,
-    rate=1.2e-3,
+    steps=28,
+    rate=1.25e-3,
     passes=7,
     calm=True,
     batch=6,
-    background=4,
+    background=3,
     layers=4,
     scales={"decoder": 20.0},
     tail=0.7,
