@@ -9,12 +9,11 @@ from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor
-from torch.optim.adamw import adamw
 
+from hardner.learn.optim import Optimizer
 from hardner.model.layers import Params
 
 BETAS = (0.9, 0.98)
-EPSILON = 1e-8
 MOMENTUM = 0.95
 
 
@@ -78,24 +77,12 @@ class Muon:
 
     def _adapted(self, names: list[str], grads: list[Tensor], rate: float) -> None:
         """Tables, or what has one axis less and does not decay."""
-        values = [self.params[n] for n in names]
-        done = torch.tensor(float(self.steps - 1), device=values[0].device)
-        adamw(
-            values,
-            [g.contiguous() for g in grads],  # the kernel looks at no strides
-            [self.state[f"first.{n}"] for n in names],
-            [self.state[f"second.{n}"] for n in names],
-            [],
-            [done.clone() for _ in names],
-            fused=True,
-            amsgrad=False,
-            beta1=BETAS[0],
-            beta2=BETAS[1],
-            lr=rate,
-            weight_decay=self.weight_decay if values[0].dim() > 2 else 0.0,
-            eps=EPSILON,
-            maximize=False,
-        )
+        decays = self.params[names[0]].dim() > 2
+        rule = Optimizer("adamw", betas=BETAS, weight_decay=self.weight_decay if decays else 0.0)
+        own = {n: self.params[n] for n in names}
+        done = torch.tensor(self.steps - 1.0, dtype=torch.float64, device=grads[0].device)
+        given = dict(zip(names, grads, strict=True))
+        rule.move(own, given, self.state | {"steps": done}, dict.fromkeys(names, rate))
 
 
 def _is_matrix(name: str, value: Tensor) -> bool:
