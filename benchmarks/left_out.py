@@ -56,7 +56,9 @@ FITS: dict[str, Adaptation] = {
     "quick, 8 beside, mentions swapped": replace(QUICK, background=8),
     "quick, half the rate, 8 beside": replace(QUICK, rate=7e-4, background=8),
     "quick, calmer where steps are many": replace(QUICK, calm=True),
-    "quick, 28 steps, calmer where steps are many": adaptation("quick", "transformer"),
+    "quick, 28 steps, calmer where steps are many": replace(
+        QUICK, steps=28, rate=1.25e-3, calm=True
+    ),
     "quick, 30 steps, 4 beside, calmer where steps are many": replace(
         QUICK, steps=30, rate=1.2e-3, background=4, calm=True
     ),

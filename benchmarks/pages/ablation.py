@@ -18,7 +18,7 @@ FIELDS = {
     "soup": "fits",
 }
 """What recipes differ in, beside what a row is named after, and how a column says it."""
-ENCODER = "experiments/encoder"
+BEFORE = "before that of `experiments/encoder`"
 ENCODERS = {"transformer": "The transformer", "bilstm": "The BiLSTM"}
 
 
@@ -33,7 +33,7 @@ def page() -> Iterator[str]:
     for corpora, samples, folder in dict.fromkeys(map(setting, left)):
         yield "\nThe transformer, trained without a domain and scored on devel sentences of"
         yield f"{', '.join(corpora)} (`benchmarks/left_out.py`); samples of each: {samples};"
-        yield f"from the encoder {'in' if folder else 'before that of'} `{ENCODER}`.\n"
+        yield f"from the encoder {f'in `{folder}`' if folder else BEFORE}.\n"
         yield from table([ln for ln in left if setting(ln) == (corpora, samples, folder)])
 
 

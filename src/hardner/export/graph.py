@@ -11,7 +11,6 @@ from hardner.errors import HardnerError
 from hardner.model.encoders import PieceEncoder
 from hardner.model.layers import Params, scoped
 from hardner.model.onnx import EMISSIONS, PIECES, PLACES, WORDS
-from hardner.model.transformer import rotation
 
 OPSET = 17
 CONTRIBUTED = "com.microsoft"
@@ -40,7 +39,7 @@ class _Writing:
     def done(self) -> bytes:
         size = self.network.size
         flat = self._constant("flat", torch.tensor([-1, size]))
-        turn = rotation(self.limit, size // self.network.heads, torch.zeros(1))
+        turn = self.network.rotation(self.limit, torch.zeros(1))
         self._constant("cosines", turn[0])
         self._constant("sines", turn[1])
         self._constant("first", torch.zeros(1, dtype=torch.long))

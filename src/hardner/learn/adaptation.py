@@ -129,18 +129,13 @@ _BEST_TRANSFORMER = Adaptation(
     rarity=3.0,
 )
 
-# On two cores, so that a user need not wait: fewer and larger steps of the upper layers.
+# On two cores, so that a user need not wait: one fit of fewer and larger steps.
 _QUICK_TRANSFORMER = replace(
     _BEST_TRANSFORMER,
     steps=28,
     rate=1.25e-3,
-    passes=7,
     calm=True,
-    batch=6,
     background=3,
-    layers=4,
-    scales={"decoder": 20.0},
-    tail=0.7,
     soup=1,
     swaps=16,
     caution=1.0,

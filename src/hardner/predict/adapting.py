@@ -183,7 +183,7 @@ def _read(folder: Path, device: str) -> Model:
 
 
 def _rule(tagger: Tagger, device: str) -> Adaptation:
-    """The best one, from above only where fitting the whole network would take minutes."""
+    """The best one; on a CPU, where a user would wait for it, the quick one."""
     return adaptation("quick" if device == "cpu" else "best", kind_of(tagger))
 
 
