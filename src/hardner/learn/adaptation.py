@@ -19,7 +19,7 @@ from hardner.model.tagger import Tagger
 class Pupil:
     """How it goes on where there are sentences without labels (`hardner.learn.lessons`)."""
 
-    steps: int = 300
+    steps: int = 100
     """From the start, if the rule does not take more anyway."""
     rate: float = 0.5
     """Of the rule's rate, the share of the first step."""
