@@ -7,22 +7,27 @@ import pytest
 import torch
 from torch import Tensor
 
-from hardner.model import crf_decode, crf_scaled, crf_tree
+from hardner.model import crf_decode, crf_line, crf_scaled, crf_tree
 
 NEVER = -torch.inf
 Chains = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
-each_kernel = pytest.mark.parametrize("kernel", ["scaled", "tree"])
+each_kernel = pytest.mark.parametrize("kernel", ["scaled", "tree", "line"])
 each_rule = pytest.mark.parametrize("forbidden", [0.0, -1e4, NEVER])
 
 
 def only(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the other kernel away."""
+    """Take the other kernels away."""
+    if kernel == "scaled":
+        monkeypatch.delattr(crf_tree, "sweep")
+        monkeypatch.delattr(crf_line, "sweep")
+        return
+    monkeypatch.setattr(crf_scaled, "sweep", lambda *_: None)
     if kernel == "tree":
-        monkeypatch.setattr(crf_scaled, "sweep", lambda *_: None)
         monkeypatch.setattr(crf_decode, "_one_by_one", crf_decode._by_halves)
     else:
-        monkeypatch.delattr(crf_tree, "sweep")
+        monkeypatch.setattr(crf_tree, "MOST", 0)
+        monkeypatch.setattr(crf_line, "MOST", 1 << 8)
 
 
 def make_chains(

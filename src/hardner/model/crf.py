@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn.functional import pad
 
-from hardner.model import crf_scaled, crf_tree
+from hardner.model import crf_line, crf_scaled, crf_tree
 from hardner.model.crf_chain import FLOOR, Chain, Posterior, chain, exact
 from hardner.model.layers import mask_of
 
@@ -60,7 +60,8 @@ def loss(
 def posterior(emissions: Tensor, steps: Tensor) -> Posterior:
     """The distribution over a chain's paths, by the kernel that suits the device and the scores."""
     found = crf_scaled.sweep(emissions, steps) if emissions.device.type == "cpu" else None
-    return found or crf_tree.sweep(emissions, steps)
+    slow = crf_line if crf_tree.overgrown(emissions) else crf_tree
+    return found or slow.sweep(emissions, steps)
 
 
 class _LogPartition(Function):

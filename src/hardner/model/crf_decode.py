@@ -6,12 +6,10 @@ import torch
 from torch import Tensor
 
 from hardner.model.crf_chain import chain, exact
-from hardner.model.crf_tree import halves, join, spread
+from hardner.model.crf_tree import halves, join, overgrown, spread
 from hardner.model.layers import mask_of
 
 PADDING = -1
-MOST = 1 << 28
-"""Numbers of the first joining of stretches, beyond which tokens are taken one by one."""
 
 
 @torch.no_grad()
@@ -57,10 +55,9 @@ def kbest(
 
 
 def choose_kernel(emissions: Tensor) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """By halves on a GPU, unless tags are so many that its stretches would fill the memory."""
-    tasks, rows, width, tags = emissions.shape
-    joined = tasks * rows * (width // 2) * tags**3
-    return _one_by_one if emissions.device.type == "cpu" or joined > MOST else _by_halves
+    """By halves on a GPU, unless tags are very many."""
+    one_by_one = emissions.device.type == "cpu" or overgrown(emissions)
+    return _one_by_one if one_by_one else _by_halves
 
 
 def _one_by_one(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hardner.model.crf_chain import FLOOR, exact
+from hardner.model.crf_chain import FLOOR, exact, log_sums
 
 Reduce = Callable[[Tensor, int], Tensor]
+MOST = 1 << 26
+"""Numbers of the first joining of stretches, beyond which tokens are better taken one by one."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,16 @@ class Tree:
         return share
 
 
+def overgrown(emissions: Tensor) -> bool:
+    """Whether the tags of a chain [M, B, T, S] are so many that its stretches fill the memory."""
+    tasks, rows, width, tags = emissions.shape
+    return tasks * rows * (width // 2) * tags**3 > MOST
+
+
 def sweep(emissions: Tensor, steps: Tensor) -> Tree:
     """All stretches of a chain."""
     emissions, steps = exact(emissions).clamp(min=FLOOR), exact(steps).clamp(min=FLOOR)
-    levels = join(emissions, steps, _log_sums)
+    levels = join(emissions, steps, log_sums)
     return Tree(levels, levels[-1][:, :, 0, -1] + steps[:, None, :, -1])
 
 
@@ -70,13 +78,6 @@ def join(emissions: Tensor, steps: Tensor, reduce: Reduce) -> list[Tensor]:
         joined = reduce(left.unsqueeze(-1) + right.unsqueeze(-3), -2)  # over [M, B, n, S, S, S]
         levels.append(_with(joined, alone))
     return levels
-
-
-def _log_sums(values: Tensor, dim: int) -> Tensor:
-    """As `torch.logsumexp` of finite values, in half as many kernels where no graph is kept."""
-    if torch.is_grad_enabled():
-        return values.logsumexp(dim)
-    return values.amax(dim) - values.log_softmax(dim).amax(dim)
 
 
 def halves(level: Tensor) -> tuple[Tensor, Tensor, Tensor]:
