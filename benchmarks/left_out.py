@@ -78,6 +78,9 @@ FITS: dict[str, Adaptation] = {
     "quick, 3 fits, half the rate, 8 beside": replace(THREE, rate=7e-4, background=8),
     "quick, 3 fits, 50 steps, half the rate, 8 beside": CALM,
     "quick, 3 fits, 50 steps, half the rate, 8 beside, 32 swapped": replace(CALM, swaps=32),
+    "quick, 3 fits, 50 steps, half the rate, 8 beside, from prototypes": replace(
+        CALM, prototypes=True
+    ),
     "quick, 3 fits, 50 steps, half the rate, 8 beside, twice the passes": replace(CALM, passes=14),
     "quick, 6 fits, 50 steps, half the rate, 8 beside": replace(CALM, soup=6),
     "quick, 3 fits, 100 steps, a quarter of the rate, 8 beside": replace(
@@ -118,6 +121,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--shots", default="5,20,100")
     parser.add_argument("--devel", type=int, default=600, help="devel sentences of a corpus")
+    parser.add_argument("--unlabelled", type=int, default=0, help="sentences without labels")
     parser.add_argument("--only", action="append", choices=FITS, help="by default all")
     parser.add_argument("--cautions", action="append", choices=CAUTIONS, help="by default all")
     args = parser.parse_args()
@@ -138,9 +142,11 @@ def main() -> None:
     for name, called in product(args.only or FITS, args.cautions or CAUTIONS):
         caution, rarity = CAUTIONS[called]
         change = f"{name}, {called}"
+        if args.unlabelled:
+            change += f", {args.unlabelled} unlabelled"
         about = {"change": change, "encoder": "transformer", "start": start, "left_out": left}
         rule = replace(FITS[name], caution=caution, rarity=rarity)
-        trial(about, benches, starts, rule, shots)
+        trial(about, benches, starts, rule, shots, args.unlabelled)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from hardner.evaluate.provenance import commit
 from hardner.learn.adaptation import Adaptation
 from hardner.learn.fit import background_for, caution_for, cautious, fit, newcomer
 from hardner.learn.graph import arithmetic
+from hardner.learn.lessons import beside, ranked
 from hardner.learn.material import relabelled
 from hardner.learn.swaps import of_samples
 from hardner.model.layers import Params
@@ -54,26 +55,33 @@ class Bench:
         self.tagger, self.pools, self.samples, self.device = tagger, found, samples, device
         self._exams: dict[tuple[int, int, str | None], list[Exam]] = {}
         self._fits: dict[int, Params] = {}
-        self._fitted_by: tuple[int, str] | None = None
+        self._fitted_by: tuple[int, str, int] | None = None
 
-    def scores(self, start: Params, rule: Adaptation, shots: int) -> dict[str, list[float]]:
+    def scores(
+        self, start: Params, rule: Adaptation, shots: int, unlabelled: int = 0
+    ) -> dict[str, list[float]]:
         """By type, precision, recall and F1, the means over samples; all are fitted at once."""
-        samples = [
-            [pool.train[row] for row in few_shot(pool.name, pool.train, shots, sample)]
-            for pool in self.pools
-            for sample in range(self.samples)
-        ]
+        samples, others = [], []
+        for pool in self.pools:
+            drawn = [few_shot(pool.name, pool.train, shots, i) for i in range(self.samples)]
+            samples += [[pool.train[row] for row in rows] for rows in drawn]
+            order = ranked(pool.train) if unlabelled else []
+            more = beside(pool.train, order, drawn, unlabelled)
+            others += [[replace(pool.train[row], spans=()) for row in rows] for rows in more]
         rows = np.arange(len(samples) * shots).reshape(-1, shots)
         seeds = [i % self.samples for i in range(len(samples))]
         tagger, params = newcomer(self.tagger, start, TAGS, rule, seeds)
         made, swaps = of_samples(samples, rule.swaps, seeds, rows.size)
-        every = [*chain.from_iterable(samples), *made, *background_for(rule)]
+        bare = list(chain.from_iterable(others))
+        first = rows.size + len(made)
+        more = np.arange(first, first + len(bare)).reshape(len(samples), -1) if bare else None
+        every = [*chain.from_iterable(samples), *made, *bare, *background_for(rule)]
         store = tagger.store(every, device=self.device)
         bold = replace(rule, caution=0.0, rarity=0.0)  # its fits serve any caution
-        if self._fitted_by != (by := (id(start), repr(bold))):
+        if self._fitted_by != (by := (id(start), repr(bold), unlabelled)):
             self._fits, self._fitted_by = {}, by
         if shots not in self._fits:
-            self._fits[shots] = fit(tagger, params, store, rows, bold, seeds, swaps=swaps)
+            self._fits[shots] = fit(tagger, params, store, rows, bold, seeds, more, swaps=swaps)
         fitted = cautious(self._fits[shots], caution_for(rule, store, rows))
         found = {}
         exams = self._examined(id(start), rule, tagger, params)
@@ -103,6 +111,7 @@ def trial(
     starts: Sequence[Params],
     rule: Adaptation,
     shots: Sequence[int],
+    unlabelled: int = 0,
 ) -> None:
     """Try a recipe and add a line for each number of sentences.
 
@@ -112,16 +121,18 @@ def trial(
         starts: What is fitted, for each bench.
         rule: The recipe.
         shots: Numbers of sentences.
+        unlabelled: Sentences of a type that are learnt from without their labels.
     """
     began = time.perf_counter()
     means = []
     for k in shots:
         scores: dict[str, list[float]] = {}
         for bench, start in zip(benches, starts, strict=True):
-            scores |= bench.scores(start, rule, k)
+            scores |= bench.scores(start, rule, k, unlabelled)
         means.append(np.mean(list(scores.values()), axis=0).round(5).tolist())
         recipe = asdict(rule) | {"parts": sorted(rule.parts)}
         fixed = {"shots": k, "samples": benches[0].samples, "recipe": recipe}
+        fixed |= {"unlabelled": unlabelled} if unlabelled else {}
         line = {**about, **fixed, "scores": scores, "mean": means[-1], "commit": commit()}
         with LINES.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

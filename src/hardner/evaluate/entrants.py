@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from math import ceil
 from typing import NamedTuple, Protocol
 
@@ -18,7 +17,7 @@ from hardner.evaluate.plans import Size
 from hardner.evaluate.score import Breakdown
 from hardner.learn.fit import background_for, fit, newcomer
 from hardner.learn.graph import arithmetic
-from hardner.learn.lessons import LONGEST, ranked
+from hardner.learn.lessons import LONGEST, beside, ranked
 from hardner.learn.lift import lift, lowered
 from hardner.learn.swaps import of_samples
 from hardner.model.layers import Params, part_of
@@ -149,7 +148,9 @@ class Fitted:
         )
         used, index = np.unique(np.array(drawn, np.int64), return_inverse=True)
         rows: Ints = index.reshape(len(samples), -1)
-        more = self._without_labels(drawn)
+        more = beside(self._pool, self._ranked, drawn, self._unlabelled)
+        if self._unlabelled and not more.size:
+            raise HardnerError(f"no sentence of {self._corpus.name} is left to take unlabelled")
         bare, other = np.unique(more, return_inverse=True)
         rule = self._contender.adaptation
         text = [replace(self._pool[row], spans=()) for row in bare]
@@ -171,18 +172,6 @@ class Fitted:
             len(labelled) + other.reshape(more.shape) if self._unlabelled else None,
             swaps=swapped,
         )
-
-    def _without_labels(self, drawn: Sequence[Sequence[int]]) -> Ints:
-        """For each sample, sentences of the pool that it does not hold itself: [M, N]."""
-        found = []
-        for rows in drawn:
-            held = {self._pool[row].tokens for row in rows}
-            free = (row for row in self._ranked if self._pool[row].tokens not in held)
-            found.append(list(islice(free, self._unlabelled)))
-        least = min(map(len, found))
-        if self._unlabelled and not least:
-            raise HardnerError(f"no sentence of {self._corpus.name} is left to take unlabelled")
-        return np.array([rows[:least] for rows in found], np.int64)
 
 
 class AsItIs:

@@ -13,6 +13,7 @@ where the teacher is sure. A softmax has no transitions and descends the cross-e
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import torch
@@ -40,6 +41,18 @@ def ranked(sentences: Sequence[Sentence], seed: int = 0) -> list[int]:
     """Those that can be learnt from, each text once, in an order that hashes of them decide."""
     once = {s.tokens: row for row, s in enumerate(sentences) if 0 < len(s) <= LONGEST}
     return [once[text] for text in sorted(once, key=lambda text: seed_of(seed, *text))]
+
+
+def beside(
+    pool: Sequence[Sentence], order: Sequence[int], drawn: Sequence[Sequence[int]], most: int
+) -> Ints:
+    """For each sample drawn of a pool, rows in that order of texts it does not hold: [M, N]."""
+    found = []
+    for rows in drawn:
+        held = {pool[row].tokens for row in rows}
+        found.append(list(islice((row for row in order if pool[row].tokens not in held), most)))
+    least = min(map(len, found))
+    return np.array([rows[:least] for rows in found], np.int64)
 
 
 @dataclass(frozen=True)
