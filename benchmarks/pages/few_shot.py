@@ -35,7 +35,7 @@ def summary() -> Iterator[str]:
     yield "| labelled sentences | " + " | ".join(map(str, SHOTS)) + " |"
     yield "|---" * (1 + len(SHOTS)) + "|"
     for row in ROWS:
-        own = [r for r in results if (r.method, r.encoder) == row]
+        own = [r for r in results if (r.method, r.encoder) == row and relations.ours(r.preset)]
         for unlabelled in sorted({r.unlabelled for r in own}):
             beside = f", with {unlabelled:,} unlabelled" if unlabelled else ""
             some = [r for r in own if r.unlabelled == unlabelled]
