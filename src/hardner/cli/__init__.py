@@ -30,9 +30,11 @@ from hardner.cli.tag import tag
 from hardner.cli.train import SETTINGS, train
 from hardner.errors import HardnerError
 
-# Read when torch is loaded, which commands do late. Threads that spin while they wait make
-# everything many times slower on a machine that has other things to do.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Read when torch is loaded, which commands do late: how long a thread looks out for work before it
+# sleeps, in rounds of GNU's OpenMP and milliseconds of LLVM's. As long as by default makes everything
+# many times slower on a machine that has other things to do; not at all wakes it up all the time.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+os.environ.setdefault("KMP_BLOCKTIME", "1")
 
 app = typer.Typer(
     name="hardner",

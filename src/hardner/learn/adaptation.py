@@ -132,10 +132,10 @@ _BEST_TRANSFORMER = Adaptation(
 # On two cores, so that a user need not wait: one fit of fewer and larger steps.
 _QUICK_TRANSFORMER = replace(
     _BEST_TRANSFORMER,
-    steps=28,
-    rate=1.25e-3,
+    steps=35,
+    rate=1e-3,
     calm=True,
-    background=3,
+    background=5,
     soup=1,
     swaps=16,
     caution=1.0,
