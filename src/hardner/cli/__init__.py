@@ -31,8 +31,8 @@ from hardner.cli.train import SETTINGS, train
 from hardner.errors import HardnerError
 
 # Read when torch is loaded, which commands do late: how long a thread looks out for work before it
-# sleeps, in rounds of GNU's OpenMP and milliseconds of LLVM's. As long as by default makes everything
-# many times slower on a machine that has other things to do; not at all wakes it up all the time.
+# sleeps, in rounds of GNU's OpenMP and milliseconds of LLVM's. As long as by default makes all many
+# times slower on a machine that has other things to do; not at all wakes threads up all the time.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 os.environ.setdefault("KMP_BLOCKTIME", "1")
 
