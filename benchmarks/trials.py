@@ -66,15 +66,16 @@ class Bench:
             drawn = [few_shot(pool.name, pool.train, shots, i) for i in range(self.samples)]
             samples += [[pool.train[row] for row in rows] for rows in drawn]
             order = ranked(pool.train) if unlabelled else []
-            more = beside(pool.train, order, drawn, unlabelled)
-            others += [[replace(pool.train[row], spans=()) for row in rows] for rows in more]
+            free = beside(pool.train, order, drawn, unlabelled)
+            others += [[replace(pool.train[row], spans=()) for row in rows] for rows in free]
         rows = np.arange(len(samples) * shots).reshape(-1, shots)
         seeds = [i % self.samples for i in range(len(samples))]
         tagger, params = newcomer(self.tagger, start, TAGS, rule, seeds)
         made, swaps = of_samples(samples, rule.swaps, seeds, rows.size)
-        bare = list(chain.from_iterable(others))
+        least = min(map(len, others))  # all samples take as many
+        bare = [sentence for own in others for sentence in own[:least]]
         first = rows.size + len(made)
-        more = np.arange(first, first + len(bare)).reshape(len(samples), -1) if bare else None
+        more = np.arange(first, first + len(bare)).reshape(-1, least) if least else None
         every = [*chain.from_iterable(samples), *made, *bare, *background_for(rule)]
         store = tagger.store(every, device=self.device)
         bold = replace(rule, caution=0.0, rarity=0.0)  # its fits serve any caution

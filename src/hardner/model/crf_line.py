@@ -23,12 +23,13 @@ class Line:
     """Log-sums over the paths up to the tag before each token, and from its own."""
 
     steps: Tensor  # [M, S, S]
-    reached: Tensor  # [M, B, T, S], up to the tag before a token
-    left: Tensor  # [M, B, T, S], from a token's tag, itself included
-    whole: Tensor  # [M, B, S], through each sentence by its last tag
+    reached: Tensor  # [M, B, T, S], up to the tag before a token, less the largest
+    left: Tensor  # [M, B, T, S], from a token's tag, itself included, less the largest
+    whole: Tensor  # [M, B, S], through each sentence by its last tag, less the unit
+    unit: Tensor  # [M, B], in float64
 
     def log_partition(self) -> Tensor:
-        return self.whole.logsumexp(-1)
+        return (self.whole.logsumexp(-1) + self.unit).to(self.whole.dtype)
 
     def expected(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         steps, tags = torch.zeros_like(self.steps), []
@@ -36,8 +37,7 @@ class Line:
             share = pairs * weights[..., None, None, None]
             tags.append(share.sum(-2))
             steps = steps + share.sum((1, 2))
-        last = tags[-1][:, :, -1].sum(1)  # [M, S]
-        steps = torch.cat((steps[:, :, :-1], (steps[:, :, -1] + last).unsqueeze(-1)), dim=-1)
+        steps[:, :, -1] += tags[-1][:, :, -1].sum(1)
         return torch.cat(tags, dim=2), steps
 
     def pairs(self) -> Tensor:
@@ -59,10 +59,13 @@ def sweep(emissions: Tensor, steps: Tensor) -> Line:
     both = torch.cat((emissions, emissions.flip(2)))  # [2M, B, T, S]
     state = torch.full_like(both[:, :, 0], FLOOR)
     state[..., -1] = 0
-    states = [state]
+    states, units = [state], []
     for emission in both.unbind(2):
         state = log_sums(state.unsqueeze(-1) + ways, -2) + emission
+        units.append(state.detach().amax(-1, keepdim=True))
+        state = state - units[-1]  # a sum that grows with the tokens would lose digits
         states.append(state)
     reached, left = torch.stack(states, dim=2).chunk(2)  # [M, B, T + 1, S]
     whole = reached[:, :, -1] + steps[:, None, :, -1]
-    return Line(steps, reached[:, :, :-1], left[:, :, 1:].flip(2), whole)
+    unit = torch.cat(units, dim=-1).chunk(2)[0].double().sum(-1)
+    return Line(steps, reached[:, :, :-1], left[:, :, 1:].flip(2), whole, unit)
