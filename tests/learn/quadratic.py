@@ -17,6 +17,9 @@ N = 4
 class Quadratic:
     """Stands for a tagger: ``encoder.x`` and ``critic.y``, both [M|1, N]."""
 
+    encoder = None
+    """It reads no words."""
+
     def losses(
         self, params: Params, batch: Any, names: Collection[str], mode: Mode, cut: Collection[str]
     ) -> dict[str, Tensor]:

@@ -113,13 +113,16 @@ def stride(
     if not through:
         leaves = {n: p.detach().requires_grad_() for n, p in leaves.items()}
     values = measure(losses, current | leaves, inner.terms)
-    apart = [t for t in inner.terms if t.loss not in inner.old]
+    partial: Params = {}
     if split and inner.old:
-        grads = separate_gradient(inner.terms, values, leaves, through)
-        partial = separate_gradient(apart, values, leaves, through)
+        apart = [t for t in inner.terms if t.loss in inner.old]
+        rest = [t for t in inner.terms if t.loss not in inner.old]
+        partial = separate_gradient(rest, values, leaves, through)
+        grads = dict(partial)
+        for name, grad in separate_gradient(apart, values, leaves, through).items():
+            grads[name] = grads[name] + grad if name in grads else grad
     else:
         grads = merged_gradient(inner.terms, values, leaves, through)
-        partial = {}
     grads = {n: g for n, g in grads.items() if n in leaves}
     if inner.proximal:
         grads = {n: g + inner.proximal * (leaves[n] - start[n]) for n, g in grads.items()}

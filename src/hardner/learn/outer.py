@@ -11,6 +11,7 @@ from torch import Tensor
 from hardner.batch import Batch
 from hardner.errors import HardnerError
 from hardner.learn.adapt import adapt, losses_on
+from hardner.learn.excerpt import excerpt, put_back
 from hardner.learn.hypergradient import MetaGradient, check, implicit
 from hardner.learn.inner import Inner, spread
 from hardner.learn.ranks import ALONE, Ranks
@@ -97,7 +98,13 @@ def judge(
     mode = replace(mode, twice=objective.twice)
     first, tasks = mode.among or (0, query.tasks)
     own = objective.bilevel or objective.weighting != "uniform"
-    start = spread(params, parts | inner.parts, query.tasks) if own else dict(params)
+    start, rows = dict(params), dict[str, Tensor]()
+    if own:
+        moving = parts | inner.parts
+        taken, (*supports, query), rows = excerpt(
+            tagger.encoder, params, (*supports, query), moving
+        )
+        start = spread(taken, moving, query.tasks)
     if objective.meta_gradient == "exact":
         start = _leaves(start, parts | inner.parts)
     through = objective.meta_gradient == "exact"
@@ -132,7 +139,10 @@ def judge(
     ordered = ranks.gathered(ordered, first, tasks)
     weights = weigh(objective.weighting, objective.outer, ordered)
     here = {part: weight[first : first + query.tasks] for part, weight in weights.items()}
-    combined = _combine(grads, here) if own else {n: g.detach() / tasks for n, g in grads.items()}
+    if own:
+        combined = _combine(grads, here, rows, params)
+    else:
+        combined = {n: g.detach() / tasks for n, g in grads.items()}
     return Verdict(ordered, weights, ranks.summed(combined))
 
 
@@ -178,12 +188,20 @@ def _leaves(params: Params, parts: frozenset[str]) -> Params:
     return {n: p.detach().requires_grad_() if part_of(n) in parts else p for n, p in params.items()}
 
 
-def _combine(grads: Params, weights: Mapping[str, Tensor]) -> Params:
-    """Alg. 1, lines 10 to 12: the weighted sum of the tasks' gradients, each part by its own."""
+def _combine(
+    grads: Params, weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], params: Params
+) -> Params:
+    """Alg. 1, lines 10 to 12: the weighted sum of the tasks' gradients, each part by its own.
+
+    Where only some ``rows`` of a parameter were at hand, it is that of the whole.
+    """
     combined = {}
     for name, grad in grads.items():
-        weight = weights[part_of(name)].to(grad.dtype)
-        combined[name] = torch.tensordot(weight, grad.detach(), dims=1).unsqueeze(0)
+        weight, grad = weights[part_of(name)].to(grad.dtype), grad.detach()
+        if name in rows:
+            combined[name] = put_back(weight[:, None, None] * grad, rows[name], params[name])
+        else:
+            combined[name] = torch.tensordot(weight, grad, dims=1).unsqueeze(0)
     return combined
 
 
@@ -193,6 +211,8 @@ def evaluate(
     """The tagging loss on the query after the method's own adaptation, without learning: [M]."""
     point = params
     if objective.bilevel:
-        point = adapt(tagger, params, supports, objective.inner).new
+        parts = objective.inner.parts
+        start, (*supports, query), _ = excerpt(tagger.encoder, params, (*supports, query), parts)
+        point = adapt(tagger, start, supports, objective.inner).new
     with torch.no_grad():
         return tagger.losses(point, query, ["tag"])["tag"]
