@@ -1,6 +1,7 @@
 """The tables of the protocols beside few-shot for docs/results.md, from what was run of them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -39,6 +40,18 @@ CLAIMS = {
     },
 }
 """What the papers say of a method and another, by protocol."""
+ABLATED = "BioNLP13PC"
+"""The corpus that parts of MetaNER were taken away on, or replaced."""
+ABLATIONS = {
+    "MetaNER": "all of it",
+    "MetaNER w/o critic": "no adversarial strategy",
+    "DANN": "no meta-learning",
+    "MetaNER, theta new only": "all outer losses at theta new",
+    "MetaNER by MAML": "the encoder by MAML as well",
+    "MetaNER w/o letters": "no letters",
+    **{f"MetaNER, lambda 0.{tenth}": f"lambda 0.{tenth}" for tenth in (2, 4, 6, 8)},
+}
+"""What is different in each row that is run there."""
 
 
 def page() -> Iterator[str]:
@@ -49,8 +62,49 @@ def page() -> Iterator[str]:
             yield f"Not run; `experiments/runs.sh {protocol}` does."
         else:
             (table,) = build(gather([path]))
-            yield markdown([table])
+            yield from _ratios(table) if protocol == "ratios" else _whole(table)
             yield from _claims(table, CLAIMS.get(protocol, {}))
+            if protocol == "heterogeneous":
+                yield from _ablations(table)
+
+
+def _whole(table: Table) -> Iterator[str]:
+    """All rows but those that are run on a single corpus."""
+    alone = ABLATIONS.keys() - {"MetaNER", "DANN"}
+    yield markdown([replace(table, rows=tuple(r for r in table.rows if r.method not in alone))])
+
+
+def _ratios(table: Table) -> Iterator[str]:
+    """A row for each corpus and method, a column for each share; then where In-Domain is passed."""
+    yield "| corpus | method | " + " | ".join(f"{size:.0%}" for size in table.sizes) + " |"
+    yield "|---" * (len(table.sizes) + 2) + "|"
+    run = {corpus for (_, _, corpus), cell in table.cells.items() if cell.values}
+    for corpus in (corpus for corpus in table.corpora if corpus in run):
+        for row in table.rows:
+            means = [table.cell(size, row, corpus).mean for size in table.sizes]
+            shown = ["not run" if mean is None else f"{mean:.3f}"[1:] for mean in means]
+            yield f"| {corpus} | {table.label(row)} | {' | '.join(shown)} |"
+    if left := ", ".join(corpus for corpus in table.corpora if corpus not in run):
+        yield f"\nNot run: {left}."
+    start = "**ratios: share of the data"
+    yield "\n" + start + markdown([table]).partition(start)[2]
+
+
+def _ablations(table: Table) -> Iterator[str]:
+    """What each part brings, and how much the weight of the critic matters."""
+    yield f"MetaNER, Figure 8, on {ABLATED}: the mean of the samples.\n"
+    yield "| | F1 | less than all of it |"
+    yield "|---|---|---|"
+    means = {row.method: table.cell(1.0, row, ABLATED).mean for row in table.rows}
+    whole = means["MetaNER"]
+    for name, difference in ABLATIONS.items():
+        mean = means.get(name)
+        if mean is None or whole is None:
+            yield f"| {difference} | not run | |"
+        else:
+            less = "" if name == "MetaNER" else f"{whole - mean:+.3f}"
+            yield f"| {difference} | {mean:.3f} | {less} |"
+    yield ""
 
 
 def _claims(table: Table, claims: dict[tuple[str, str], str]) -> Iterator[str]:

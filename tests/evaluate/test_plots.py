@@ -22,6 +22,13 @@ RATIOS = [
     for corpus in ("re3d", "MIT-movie")
     for size, f in zip((0.5, 1.0), curve, strict=True)
 ]
+MANY = [
+    of_f1(5, method=f"a method with a rather long name, {i}", corpus=corpus, size=size)
+    for i in range(21)
+    for corpus in BENCHMARK
+    for size in (5, 10)
+]
+"""As many rows as a table of results may have after a while."""
 GIVEN = {"shots": FEW, "ratios": RATIOS, "errors": FEW}
 
 
@@ -50,10 +57,14 @@ def drawn(figure):
                     yield tick.label1
 
 
-@pytest.mark.parametrize("kind", FIGURES)
-def test_all_text_lies_within_the_page_and_apart(kind):
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [*GIVEN.items(), ("shots", MANY), ("errors", MANY)],
+    ids=[*GIVEN, "shots of many rows", "errors of many rows"],
+)
+def test_all_text_lies_within_the_page_and_apart(kind, given):
     with style():
-        figure = FIGURES[kind](GIVEN[kind])
+        figure = FIGURES[kind](given)
         figure.draw_without_rendering()
         boxes = {item: item.get_window_extent() for item in drawn(figure) if item.get_text()}
     page = figure.bbox
@@ -65,6 +76,19 @@ def test_all_text_lies_within_the_page_and_apart(kind):
     for place, item in enumerate(items):
         for other in items[place + 1 :]:
             assert not boxes[item].overlaps(boxes[other]), (item, other)
+
+
+def test_rows_are_told_apart_however_many_there_are():
+    with style():
+        axes, *_ = FIGURES["shots"](MANY).axes
+    looks = {(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}
+    assert len(looks) == 21
+
+
+def test_only_what_was_run_has_a_panel():
+    with style():
+        figure = FIGURES["ratios"](RATIOS)
+    assert {axes.get_title() for axes in figure.axes} == {"re3d", "MIT-movie"}
 
 
 def test_curves_are_not_cut():

@@ -14,7 +14,7 @@ from hardner.evaluate.plans import PROTOCOLS
 from hardner.evaluate.published import figures
 from hardner.evaluate.render import FORMATS, as_csv, latex, markdown, text
 from hardner.evaluate.significance import compare, holm
-from hardner.evaluate.table import Row, build
+from hardner.evaluate.table import Row, build, of_rows
 
 SHARED = Path(__file__).parents[3] / "shared" / "published"
 
@@ -210,17 +210,36 @@ def test_protocols_have_tables_of_their_own():
 
 
 def test_where_methods_pass_in_domain():
-    ratios = {"In-Domain": {0.5: 4, 1.0: 6}, "MetaNER": {0.5: 5, 1.0: 7}, "DANN": {0.5: 3, 1.0: 5}}
+    ratios = {
+        "In-Domain": {0.5: 4, 1.0: 6},
+        "FineTuning": {0.5: 5},
+        "MetaNER": {0.5: 5, 1.0: 7},
+        "DANN": {0.5: 3, 1.0: 5},
+    }
     results = [
         of_f1(f, method=name, corpus="re3d", size=size, protocol="ratios")
         for name, curve in ratios.items()
         for size, f in curve.items()
     ]
     shown = text(build(results)).split("ratios: share of the data")[1].splitlines()
-    assert shown[1].split() == ["method", *PROTOCOLS["ratios"].targets]
-    assert shown[2].split() == ["DANN", *"-----"]
-    assert shown[3].split() == ["MetaNER", "-", "-", "-", "75%", "-"]
-    assert shown[4].split() == ["-", "published", "52%", "41%", "45%", "31%", "5%"]
+    lines = [line.replace("not run", "unknown").split() for line in shown]
+    unknown = ["unknown"] * 3
+    assert lines[1] == ["method", *PROTOCOLS["ratios"].targets]
+    assert lines[2] == ["FineTuning", *unknown, "unknown", "unknown"]
+    assert lines[3] == ["DANN", *unknown, "-", "unknown"]
+    assert lines[4] == ["MetaNER", *unknown, "75%", "unknown"]
+    assert lines[5] == ["-", "published", "52%", "41%", "45%", "31%", "5%"]
+
+
+def test_rows_by_their_name():
+    results = [*SMALL, *(of_f1(3, corpus="A", sample=i, preset="best") for i in range(2))]
+    assert [r.preset for r in of_rows(results, ["HGDA (best)"])] == ["best"] * 2
+    assert {r.method for r in of_rows(results, ["HGDA"])} == {"HGDA"}
+    assert len(of_rows(results, ["HGDA"])) == 6
+    assert of_rows(results, ["MAML (paper)", "HGDA"]) == sorted(results, key=results.index)
+    assert of_rows(results, []) == results
+    with pytest.raises(HardnerError, match=r"no row 'WPZ'; there are HGDA \(best\), "):
+        of_rows(results, ["HGDA", "WPZ"])
 
 
 @pytest.mark.parametrize("shape", FORMATS)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hardner.cli.terminal import stderr
+from hardner.errors import HardnerError
 
 
 class Kind(StrEnum):
@@ -33,12 +34,16 @@ def plot(
     out: Annotated[
         Path, typer.Option(help="An .svg or .png file; without an ending, both are written.")
     ] = Path("figure"),
+    row: Annotated[
+        list[str] | None,
+        typer.Option(help="A row to draw, by its name in `hardner table`; again for more."),
+    ] = None,
 ) -> None:
     """Draw results. How hardness went over a run is drawn by `hardner hardness --plot`.
 
     Examples:
 
-    - `hardner plot shots results/few_shot.jsonl --out results/shots`
+    - `hardner plot shots results/few_shot.jsonl --row hardner --row HGDA --out results/shots`
     - `hardner plot ratios results/ratios.jsonl --out ratios.svg`
     - `hardner plot errors results/few_shot.jsonl --out errors.png`
     - `hardner plot curves results/curves.jsonl --out results/curves`
@@ -47,10 +52,13 @@ def plot(
     """
     from hardner.evaluate import curve_plots, plots
     from hardner.evaluate.results import gather
+    from hardner.evaluate.table import of_rows
 
     if kind.value in curve_plots.FIGURES:
+        if row:
+            raise HardnerError(f"--row is for results of `hardner evaluate`; {kind.value} has none")
         written = curve_plots.save(kind.value, files, out)
     else:
-        written = plots.save(kind.value, gather(files), out)
+        written = plots.save(kind.value, of_rows(gather(files), row or []), out)
     for path in written:
         stderr.print(str(path), markup=False)

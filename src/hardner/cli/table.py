@@ -29,6 +29,9 @@ def table(
     baseline: Annotated[
         str, typer.Option(help="The row to compare the others with; * marks what differs.")
     ] = "",
+    row: Annotated[
+        list[str] | None, typer.Option(help="A row to show, by its name; again for more.")
+    ] = None,
 ) -> None:
     """Show results as the papers do: a row a method, a column a corpus, a table a size.
 
@@ -39,11 +42,12 @@ def table(
 
     - `hardner table results/few_shot.jsonl --baseline MetaNER`
     - `hardner table results/few_shot.jsonl --metric recall --format md`
+    - `hardner table results/few_shot.jsonl --row HGDA --row "MetaNER (bilstm, best)"`
     - `hardner table results/few_shot.jsonl more/few_shot.jsonl --format csv`
     """
     from hardner.evaluate.render import FORMATS
     from hardner.evaluate.results import gather
-    from hardner.evaluate.table import build
+    from hardner.evaluate.table import build, of_rows
 
-    tables = build(gather(files), metric.value, baseline)
+    tables = build(of_rows(gather(files), row or []), metric.value, baseline)
     typer.echo(FORMATS[shape.value](tables), nl=False)

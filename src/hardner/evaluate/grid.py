@@ -59,7 +59,7 @@ def _passing(table: Table) -> Iterator[tuple[str, ...]]:
         if row.method == BOUND:
             continue
         found = [table.passing(row, corpus) for corpus in table.corpora]
-        yield (table.label(row), *("-" if f is None else f"{f:.0%}" for f in found))
+        yield (table.label(row), *map(_passed, found))
         called = published.names(table.protocol, row.method, row.encoder)
         theirs = [
             published.published("ratios", "passing share", "", corpus, called)
@@ -67,6 +67,12 @@ def _passing(table: Table) -> Iterator[tuple[str, ...]]:
         ]
         if any(theirs):
             yield ("- published", *(f"{f.value:.0%}" if f else "" for f in theirs))
+
+
+def _passed(share: float | None) -> str:
+    if share is None:
+        return NOT_RUN
+    return f"{share:.0%}" if share <= 1 else "-"
 
 
 def _notes(table: Table, size: Size) -> Iterator[str]:

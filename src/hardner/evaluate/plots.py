@@ -17,12 +17,16 @@ from hardner.files import atomic_binary
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Told apart by everyone (Okabe and Ito)."""
 MARKERS = "osD^vP*X"
+LINES = ("-", "--", ":", "-.")
+"""The first for as many rows as there are colours, the next for as many more."""
 DPI = 300
 ACROSS = 3
 """Panels in a line."""
 PUBLISHED = "published"
 WIDTH = 7.0
 """Inches: a page between its margins."""
+LINE = 0.17
+"""Inches: of a legend."""
 STYLE = {
     "font.size": 8,
     "axes.titlesize": 9,
@@ -62,7 +66,7 @@ def ratios(results: Sequence[Result]) -> Any:
                 axes.axhline(full, color="0.6", linewidth=0.7, linestyle="--", zorder=0)
         for place, row in enumerate(table.rows):
             share = None if row.method == BOUND else table.passing(row, corpus)
-            if share is not None:
+            if share is not None and share <= 1:
                 axes.axvline(share, color=_colour(place), linewidth=0.7, linestyle=":", zorder=0)
 
     figure = _panels(table, table.corpora, draw)
@@ -131,7 +135,10 @@ def _names(table: Table) -> tuple[str, ...]:
     return (*table.corpora, MEAN) if len(table.corpora) > 1 else table.corpora
 
 
-def _panels(table: Table, names: Sequence[str], draw: Callable[[Any, Table, str], None]) -> Any:
+def _panels(table: Table, named: Sequence[str], draw: Callable[[Any, Table, str], None]) -> Any:
+    """A panel for each corpus that something was run on."""
+    run = {corpus for (_, _, corpus), cell in table.cells.items() if cell.values}
+    names = [name for name in named if name in run]
     across = min(len(names), ACROSS)
     down = ceil(len(names) / across)
     figure = new_figure(WIDTH if across > 1 else WIDTH / 2 + 0.5, 0.8 + 1.7 * down)
@@ -153,13 +160,15 @@ def _curves(axes: Any, table: Table, corpus: str) -> None:
         known = {size: cell.published.value for size, cell in cells.items() if cell.published}
         colour, shape = _colour(place), MARKERS[place % len(MARKERS)]
         means = [cell.mean for cell in run.values()]
-        axes.plot(list(run), means, color=colour, marker=shape, label=table.label(row))
-        low, high = _band(list(run.values()))
-        axes.fill_between(list(run), low, high, color=colour, alpha=0.15, linewidth=0)
+        line = LINES[place // len(COLOURS) % len(LINES)]
+        axes.plot(list(run), means, line, color=colour, marker=shape, label=table.label(row))
+        if len(table.rows) <= len(COLOURS):  # else bands would cover one another
+            low, high = _band(list(run.values()))
+            axes.fill_between(list(run), low, high, color=colour, alpha=0.15, linewidth=0)
         if known:
             hollow = {"markerfacecolor": "none", "markeredgewidth": 0.7, "linestyle": "none"}
-            line = (list(known), list(known.values()))
-            axes.plot(*line, color=colour, marker=shape, label=PUBLISHED, **hollow)
+            theirs = (list(known), list(known.values()))
+            axes.plot(*theirs, color=colour, marker=shape, label=PUBLISHED, **hollow)
 
 
 def _band(cells: Sequence[Cell]) -> tuple[list[float], list[float]]:
@@ -184,7 +193,18 @@ def finish(figure: Any, panels: Any, used: int) -> None:
         entries = dict(zip(labels, handles, strict=True)) | entries
     published = entries.pop(PUBLISHED, None)
     entries |= {PUBLISHED: published} if published else {}
-    figure.legend(entries.values(), entries, loc="outside upper center", ncols=min(4, len(entries)))
+    _legend(figure, entries)
+
+
+def _legend(figure: Any, entries: dict[str, Any]) -> None:
+    """Above all panels, in as many columns as fit on the page, which grows by its lines."""
+    for columns in range(min(4, len(entries)), 0, -1):
+        legend = figure.legend(entries.values(), entries, loc="outside upper center", ncols=columns)
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            break
+        legend.remove()
+    more = ceil(len(entries) / columns) - 2
+    figure.set_figheight(figure.get_figheight() + max(0, more) * LINE)
 
 
 def new_figure(width: float, height: float) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from statistics import fmean, stdev
 
 from hardner.errors import HardnerError
@@ -100,11 +101,17 @@ class Table:
         return sum(cell.p is not None for cell in self.cells.values())
 
     def passing(self, row: Row, corpus: str) -> float | None:
-        """The share of the data at which a row passes In-Domain on all of it."""
+        """The share of the data at which a row passes In-Domain on all of it; infinite if none is.
+
+        None where that is not known, since not all of it was run.
+        """
         bounds = [r for r in self.rows if (r.method, r.encoder) == (BOUND, row.encoder)]
         full = [self.cell(1.0, bound, corpus).mean for bound in bounds if 1.0 in self.sizes]
+        if not full or full[0] is None:
+            return None
         curve = {float(s): m for s in self.sizes if (m := self.cell(s, row, corpus).mean)}
-        return passing_share(curve, full[0]) if full and full[0] is not None else None
+        share = passing_share(curve, full[0])
+        return inf if share is None and 1.0 in curve else share
 
 
 def build(results: Iterable[Result], metric: Metric = "f1", baseline: str = "") -> list[Table]:
@@ -119,6 +126,21 @@ def build(results: Iterable[Result], metric: Metric = "f1", baseline: str = "") 
     for result in results:
         protocols.setdefault(result.protocol, []).append(result)
     return [_compared(_table(n, found, metric), baseline) for n, found in protocols.items()]
+
+
+def of_rows(results: Sequence[Result], names: Sequence[str]) -> list[Result]:
+    """The results of some rows, each named by its label or method; all if none is named."""
+    if not names:
+        return list(results)
+    found: set[tuple[str, Row]] = set()
+    tables = build(results)
+    for name in names:
+        own = {(t.protocol, r) for t in tables for r in t.rows if name in (t.label(r), r.method)}
+        if not own:
+            known = ", ".join(dict.fromkeys(t.label(r) for t in tables for r in t.rows))
+            raise HardnerError(f"no row {name!r}; there are {known}")
+        found |= own
+    return [r for r in results if (r.protocol, Row.of(r)) in found]
 
 
 def _table(protocol: str, results: Sequence[Result], metric: Metric) -> Table:
