@@ -15,6 +15,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +31,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from hardner.batch import Batch, Store, TagSet
 from hardner.learn.loop import Rows, Training, begin, loop
 from hardner.learn.methods import Settings, method
+from hardner.learn.outer import judge
 from hardner.model.characters import Characters
 from hardner.model.encoders import WordEncoder, vocabulary_of
 from hardner.model.heads import SentenceHead
+from hardner.model.layers import Mode
 from hardner.model.tagger import Tagger
 from hardner.types import Sentence, Span
 
@@ -199,6 +203,33 @@ def case(
     record("metatrain", label, NAME, mine, theirs[0] if peer else None, peer_name, "ms")
 
 
+def learnt_words(words: int, tasks: int = 8, shots: int = 5) -> None:
+    """Vectors of many words that learn too: the rows that a task names, against copies of all."""
+    sentences = synthetic(1500, 40)
+    domains = np.arange(len(sentences)) % len(DOMAINS)
+    unused = tuple(f"unused{i}" for i in range(words - WORDS))
+    tagger = network(vocabulary_of(sentences) + unused, 300, Characters(filters=0))
+    tagger = replace(tagger, encoder=replace(tagger.encoder, train_words=True))
+    store = tagger.store(sentences, domains.tolist(), DEVICE)
+    rows = random_rows(domains, tasks, shots, 0)
+    widths = store.widths(np.concatenate((*rows.supports, rows.query)))
+    support, query = (
+        store.batch(torch.from_numpy(r).to(DEVICE), widths) for r in (*rows.supports, rows.query)
+    )
+    params = {n: p.to(DEVICE) for n, p in tagger.init().items()}
+    table = params["encoder.words"]
+    copied = params | {"encoder.words": table.expand(tasks, -1, -1)}
+    objective = method("hgda", Settings(rate=1e-3)).objective
+    calls: list[Call] = [
+        partial(judge, tagger, objective, start, [support], query, Mode())
+        for start in (params, copied)
+    ]
+    side_by_side(calls, 2)
+    mine, theirs = side_by_side(calls, 7)
+    label = f"HGDA gradient, m={tasks}, K={shots}, 40 tokens, vectors of {words} words learn"
+    record("metatrain", label, NAME, mine, theirs, "whole copies", "ms")
+
+
 def real(root: Path, iterations: int) -> None:
     from hardner.corpora import load
     from hardner.episodes import Sources
@@ -255,6 +286,8 @@ def main() -> None:
     for tasks, shots in ((8, 5), (32, 5), (8, 50)):
         case(tasks, shots, 40)
     case(8, 5, 40, ragged=True)
+    for words in (5_000, 50_000):
+        learnt_words(words)
     if args.growth:
         for tasks, shots, length in ((2, 5, 40), (64, 5, 40), (8, 20, 40), (8, 5, 20), (8, 5, 80)):
             case(tasks, shots, length, peer=False)
