@@ -1,10 +1,11 @@
 #!/bin/sh
 # The runs behind the tables and figures, each by its part; what is in results/ is not run again:
 #   sh experiments/runs.sh few-shot|full|heterogeneous|homogeneous|ratios|ablations|mtbioner|granularity|relations [OPTION...]
+#   sh experiments/runs.sh figures  # of what is in results/
 # Options go to every `hardner evaluate` (or, for relations, `hardner curves`), e.g. --root FOLDER; those in $TRAIN
 # go to every `hardner train` of few-shot, and $TARGETS and $METHODS say which of them are run.
 set -e
-part=${1:?name a part: few-shot, full, heterogeneous, homogeneous, ratios, ablations, mtbioner, granularity or relations}
+part=${1:?name a part: few-shot, full, heterogeneous, homogeneous, ratios, ablations, mtbioner, granularity, relations or figures}
 shift
 
 # row EXPERIMENT PROTOCOL NAME [OPTION...]: a row of a table.
@@ -30,7 +31,7 @@ few-shot) # HGDA, Tables 3 to 5; MetaBioNER, Table 3
         done
     done
     ;;
-full) # MetaBioNER, Table 5
+full) # MetaBioNER, Table 5; with --vectors FILE from word vectors
     row multitask-full full MultiTask "$@"
     row metaner-full full MetaNER --preset paper "$@" # fits of 20 passes in steps of 128 sentences
     ;;
@@ -98,10 +99,16 @@ relations) # MT-BioNER, Figure 3; multi-granularity, Figures 4 to 6
         --pairs --out results/multigranularity "$@"
     hardner curves experiments/mtbioner-four.toml experiments/mtbioner-four-in-turn.toml \
         --corpora BC2GM,BC5CDR,NCBI-disease,JNLPBA --out results/mtbioner "$@"
-    hardner plot curves results/mtbioner/curves.jsonl --out docs/images/mtbioner-curves
-    hardner plot curves results/multigranularity/curves.jsonl --out docs/images/multigranularity-curves
-    hardner plot pairs results/multigranularity/curves.jsonl --out docs/images/multigranularity-pairs
-    hardner plot tasks results/multigranularity/task_space.jsonl --out docs/images/multigranularity-tasks
+    ;;
+figures) # of docs/results.md
+    hardner plot shots results/few_shot.jsonl --out docs/images/few-shot.svg \
+        --row "hardner (transformer, best)" --row "HGDA (transformer, best, adapted by quick)" \
+        --row "HGDA (bilstm, best)" --row "MetaNER (bilstm, best)"
+    hardner plot ratios results/ratios.jsonl --out docs/images/metaner-ratios.svg
+    hardner plot curves results/mtbioner/curves.jsonl --out docs/images/mtbioner-curves.svg
+    hardner plot curves results/multigranularity/curves.jsonl --out docs/images/multigranularity-curves.svg
+    hardner plot pairs results/multigranularity/curves.jsonl --out docs/images/multigranularity-pairs.svg
+    hardner plot tasks results/multigranularity/task_space.jsonl --out docs/images/multigranularity-tasks.svg
     ;;
 *)
     echo "no part $part" >&2

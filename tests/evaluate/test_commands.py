@@ -129,6 +129,20 @@ def test_an_experiment_is_trained_when_needed(call, tmp_path):
     assert len((tmp_path / "results" / "few_shot.jsonl").read_text().splitlines()) == 3
 
 
+def test_an_experiment_starts_from_word_vectors(call, tmp_path):
+    (tmp_path / "hgda.toml").write_text(EXPERIMENT)
+    words = tiny.vocabulary()
+    rows = [" ".join([word, *["0.5"] * 8]) for word in words]
+    (tmp_path / "words.txt").write_text("\n".join([f"{len(words)} 8", *rows]) + "\n")
+    few = ("--corpora", "Gene", "--shots", "3", "--samples", 1, "--vectors", "words.txt")
+    code, _, err = call("evaluate", "hgda.toml", *few)
+    assert code == 0, err
+    (config,) = json.loads(Path("results/configs.json").read_text()).values()
+    assert config["experiment"]["encoder"]["vectors"] == "words.txt"
+    code, _, err = call("evaluate", "hgda.toml", *few[:-1], "nowhere.txt", "--out", "other")
+    assert (code, err) == (1, "hardner: nowhere.txt: no such file\n")
+
+
 def test_a_run_is_tested_on_what_it_left_out(call, tmp_path):
     (tmp_path / "hgda.toml").write_text(EXPERIMENT)
     assert call("train", "hgda.toml", "--target", "Gene", "--out", "run")[0] == 0

@@ -75,7 +75,11 @@ def evaluate(
         str, typer.Option(help="Of the adaptation: paper or best; by default the run's.")
     ] = "",
     vectors: Annotated[
-        str, typer.Option(help="Word vectors for words new to the model; by default the run's.")
+        str,
+        typer.Option(
+            help="Word vectors: for words new to a model, or for an experiment to start from; by "
+            "default its own."
+        ),
     ] = "",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     natural: Annotated[
@@ -153,6 +157,7 @@ class Entry:
             return of_folder(self.path, plan, self.name, self.preset, self.vectors, where)
         overrides: dict[str, object] = {"data": {"root": str(self.root)}} if self.root else {}
         overrides |= {"device": self.device} if self.device != "auto" else {}
+        overrides |= {"encoder": {"vectors": self.vectors}} if self.vectors else {}
         experiment = read(self.path, overrides)
         parts = (plan.name, self.path.stem, self.name.replace("/", ""))
         runs = self.out / "runs" / "-".join(filter(None, parts))
