@@ -3,9 +3,9 @@
     python benchmarks/left_out.py runs/types-disease runs/types-gene --root CORPORA
 
 Each run is a model that was trained without a domain (experiments/types-disease.toml and its
-like). It is fitted to a few training sentences, other ones than the table of results draws, of
-each of the benchmark's corpora of that domain, and scored on devel sentences. No test sentence is
-read. Lines go where `trials.py` says.
+like, or multitask-disease.toml and its like for a BiLSTM). It is fitted to a few training
+sentences, other ones than the table of results draws, of each of the benchmark's corpora of that
+domain, and scored on devel sentences. No test sentence is read. Lines go where `trials.py` says.
 """
 
 import argparse
@@ -18,8 +18,10 @@ import torch
 from trials import Bench, Pool, trial
 
 from hardner import corpora
+from hardner.evaluate.contender import Model, with_words
 from hardner.evaluate.targets import domain_of
-from hardner.learn.adaptation import Adaptation, adaptation
+from hardner.learn.adaptation import Adaptation, adaptation, kind_of
+from hardner.learn.background import background
 from hardner.learn.experiment import read
 from hardner.learn.folder import EXPERIMENT, MODEL
 from hardner.learn.material import BENCHMARK
@@ -93,7 +95,31 @@ FITS: dict[str, Adaptation] = {
     "quick, 3 fits, batches of 8, mentions swapped": replace(THREE, batch=8, passes=8),
     "quick, 3 fits, twice the passes": replace(QUICK, soup=3, passes=14, swaps=0),
 }
+_BRIEF = replace(adaptation("best", "bilstm"), steps=50, scales={"decoder": 20.0})
+_SWAPPED = replace(_BRIEF, swaps=32, tail=0.7)
+_FIFTY = replace(_SWAPPED, scales={"decoder": 50.0})
+RECURRENT: dict[str, Adaptation] = {
+    "best": adaptation("best", "bilstm"),
+    "50 steps, decoder x20": _BRIEF,
+    "50 steps, decoder x20, half the rate": replace(_BRIEF, rate=2e-3),
+    "50 steps, decoder x20, nothing beside": replace(_BRIEF, background=0),
+    "50 steps, decoder x20, swapped": _SWAPPED,
+    "50 steps, decoder x20, swapped, half the rate": replace(_SWAPPED, rate=2e-3),
+    "50 steps, decoder x20, swapped, nothing beside": replace(_SWAPPED, background=0),
+    "50 steps, decoder x20, swapped, 3 fits": replace(_SWAPPED, soup=3),
+    "25 steps, decoder x20, swapped": replace(_SWAPPED, steps=25),
+    "50 steps, decoder x50, swapped": _FIFTY,
+    "50 steps, decoder x50, swapped, nothing beside": replace(_FIFTY, background=0),
+    "50 steps, decoder x50, swapped, 3 fits": replace(_FIFTY, soup=3),
+    "50 steps, decoder x50, swapped, the last step": replace(_FIFTY, tail=0.0),
+    "50 steps, decoder x100, swapped": replace(_SWAPPED, scales={"decoder": 100.0}),
+    "100 steps, decoder x50, swapped": replace(_FIFTY, steps=100),
+}
+"""Of a BiLSTM."""
 CAUTIONS: dict[str, tuple[float, float]] = {
+    "caution -4": (-4.0, 0.0),
+    "caution -2": (-2.0, 0.0),
+    "caution -1": (-1.0, 0.0),
     "no caution": (0.0, 0.0),
     "caution 1": (1.0, 0.0),
     "caution 5": (5.0, 0.0),
@@ -122,30 +148,36 @@ def main() -> None:
     parser.add_argument("--shots", default="5,20,100")
     parser.add_argument("--devel", type=int, default=600, help="devel sentences of a corpus")
     parser.add_argument("--unlabelled", type=int, default=0, help="sentences without labels")
-    parser.add_argument("--only", action="append", choices=FITS, help="by default all")
+    parser.add_argument(
+        "--only", action="append", choices=[*FITS, *RECURRENT], help="by default all of the encoder"
+    )
     parser.add_argument("--cautions", action="append", choices=CAUTIONS, help="by default all")
     args = parser.parse_args()
     benches, starts, ways = [], [], set()
     for run in args.runs:
         plan = read(run / EXPERIMENT)
-        tagger, params = load_model(run / MODEL)
         found = list(pools(plan.target, args.root, args.devel))
+        given = [s for pool in found for s in (*pool.train, *pool.devel)]
+        tagger, params = with_words(
+            Model(*load_model(run / MODEL)), plan.encoder.vectors, [*given, *background()]
+        )
         benches.append(Bench(tagger, found, args.samples, args.device))
         starts.append({n: p.to(args.device) for n, p in params.items()})
-        ways.add((plan.train.iterations, plan.train.blend, plan.encoder.folder))
+        ways.add((plan.train.iterations, plan.train.blend, plan.encoder.folder, kind_of(tagger)))
     if len(ways) > 1:
         parser.error("the runs were trained in different ways")
-    iterations, share, folder = ways.pop()
+    iterations, share, folder, kind = ways.pop()
+    fits = RECURRENT if kind == "bilstm" else FITS
     start = {"iterations": iterations, "share": share, "rehearsals": 0, "folder": folder}
     left = sorted(pool.name.split(",")[0] for bench in benches for pool in bench.pools)
     shots = [int(k) for k in args.shots.split(",")]
-    for name, called in product(args.only or FITS, args.cautions or CAUTIONS):
+    for name, called in product(args.only or fits, args.cautions or CAUTIONS):
         caution, rarity = CAUTIONS[called]
         change = f"{name}, {called}"
         if args.unlabelled:
             change += f", {args.unlabelled} unlabelled"
-        about = {"change": change, "encoder": "transformer", "start": start, "left_out": left}
-        rule = replace(FITS[name], caution=caution, rarity=rarity)
+        about = {"change": change, "encoder": kind, "start": start, "left_out": left}
+        rule = replace(fits[name], caution=caution, rarity=rarity)
         trial(about, benches, starts, rule, shots, args.unlabelled)
 
 

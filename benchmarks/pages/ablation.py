@@ -30,16 +30,21 @@ def page() -> Iterator[str]:
         yield f"\n{named}, 5 samples of each type:\n"
         yield from table([ln for ln in unseen if (ln["encoder"], ln["samples"]) == (encoder, 5)])
     left = [line for line in every if "left_out" in line]
-    for corpora, samples, folder in dict.fromkeys(map(setting, left)):
-        yield "\nThe transformer, trained without a domain and scored on devel sentences of"
+    for own in dict.fromkeys(map(setting, left)):
+        encoder, corpora, samples, folder = own
+        yield f"\n{ENCODERS[encoder]}, trained without a domain and scored on devel sentences of"
         yield f"{', '.join(corpora)} (`benchmarks/left_out.py`); samples of each: {samples};"
-        yield f"from the encoder {f'in `{folder}`' if folder else BEFORE}.\n"
-        yield from table([ln for ln in left if setting(ln) == (corpora, samples, folder)])
+        if encoder == "bilstm":
+            yield "from word vectors of our own text.\n"
+        else:
+            yield f"from the encoder {f'in `{folder}`' if folder else BEFORE}.\n"
+        yield from table([line for line in left if setting(line) == own])
 
 
-def setting(line: Mapping[str, Any]) -> tuple[tuple[str, ...], int, str]:
-    """What lines of one table share: corpora, samples, and where the encoder came from."""
-    return tuple(line["left_out"]), line["samples"], line["start"].get("folder", "")
+def setting(line: Mapping[str, Any]) -> tuple[str, tuple[str, ...], int, str]:
+    """What lines of one table share: encoder, corpora, samples, and where the encoder came from."""
+    folder = line["start"].get("folder", "")
+    return line["encoder"], tuple(line["left_out"]), line["samples"], folder
 
 
 def table(some: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -62,7 +67,7 @@ def described(line: Mapping[str, Any]) -> str:
     for name in FIELDS:
         value = recipe.get(name, 1)  # older recipes were of one fit
         if name == "scales":
-            value = ", ".join(f"{part} {by:.2g}" for part, by in value.items())
+            value = ", ".join(f"{part} {float(f'{by:.2g}'):g}" for part, by in value.items())
         parts.append("" if value in (None, 0) and name != "caution" else f"{value}")
     return " | ".join(parts)
 
