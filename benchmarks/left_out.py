@@ -168,6 +168,8 @@ def main() -> None:
         parser.error("the runs were trained in different ways")
     iterations, share, folder, kind = ways.pop()
     fits = RECURRENT if kind == "bilstm" else FITS
+    if other := set(args.only or ()) - fits.keys():
+        parser.error(f"--only: not for a {kind}: {', '.join(sorted(other))}")
     start = {"iterations": iterations, "share": share, "rehearsals": 0, "folder": folder}
     left = sorted(pool.name.split(",")[0] for bench in benches for pool in bench.pools)
     shots = [int(k) for k in args.shots.split(",")]

@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from hardner.evaluate.render import markdown
+from hardner.evaluate.grid import grids
+from hardner.evaluate.render import markdown, pipe_table
 from hardner.evaluate.results import gather
 from hardner.evaluate.table import Row, Table, build
 
@@ -78,16 +79,15 @@ def _ratios(table: Table) -> Iterator[str]:
     """A row for each corpus and method, a column for each share; then where In-Domain is passed."""
     yield "| corpus | method | " + " | ".join(f"{size:.0%}" for size in table.sizes) + " |"
     yield "|---" * (len(table.sizes) + 2) + "|"
-    run = {corpus for (_, _, corpus), cell in table.cells.items() if cell.values}
-    for corpus in (corpus for corpus in table.corpora if corpus in run):
+    for corpus in (corpus for corpus in table.corpora if corpus in table.run):
         for row in table.rows:
             means = [table.cell(size, row, corpus).mean for size in table.sizes]
             shown = ["not run" if mean is None else f"{mean:.3f}"[1:] for mean in means]
             yield f"| {corpus} | {table.label(row)} | {' | '.join(shown)} |"
-    if left := ", ".join(corpus for corpus in table.corpora if corpus not in run):
+    if left := ", ".join(corpus for corpus in table.corpora if corpus not in table.run):
         yield f"\nNot run: {left}."
-    start = "**ratios: share of the data"
-    yield "\n" + start + markdown([table]).partition(start)[2]
+    *_, passing = grids(table)
+    yield "\n" + pipe_table(passing)
 
 
 def _ablations(table: Table) -> Iterator[str]:

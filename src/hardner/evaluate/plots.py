@@ -137,8 +137,7 @@ def _names(table: Table) -> tuple[str, ...]:
 
 def _panels(table: Table, named: Sequence[str], draw: Callable[[Any, Table, str], None]) -> Any:
     """A panel for each corpus that something was run on."""
-    run = {corpus for (_, _, corpus), cell in table.cells.items() if cell.values}
-    names = [name for name in named if name in run]
+    names = [name for name in named if name in table.run]
     across = min(len(names), ACROSS)
     down = ceil(len(names) / across)
     figure = new_figure(WIDTH if across > 1 else WIDTH / 2 + 0.5, 0.8 + 1.7 * down)

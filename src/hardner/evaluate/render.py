@@ -10,10 +10,12 @@ from hardner.evaluate.table import Table
 
 def markdown(tables: Sequence[Table]) -> str:
     """Pipe tables under bold titles."""
-    return "\n".join(_markdown(grid) for table in tables for grid in grids(table))
+    return "\n".join(pipe_table(grid) for table in tables for grid in grids(table))
 
 
-def _markdown(grid: Grid) -> str:
+def pipe_table(grid: Grid) -> str:
+    """One of them."""
+
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("*", "\\*") for cell in cells) + " |"
 

@@ -81,6 +81,11 @@ class Table:
     """By size, row and corpus, the mean of all corpora included."""
     baseline: Row | None = None
 
+    @property
+    def run(self) -> frozenset[str]:
+        """The corpora that something was run on, and the mean if something was on all."""
+        return frozenset(corpus for (_, _, corpus), cell in self.cells.items() if cell.values)
+
     def cell(self, size: Size, row: Row, corpus: str) -> Cell:
         """What is there."""
         return self.cells[size, row, corpus]

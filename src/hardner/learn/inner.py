@@ -11,6 +11,7 @@ from hardner.learn.optim import Optimizer, State, clip
 from hardner.learn.terms import (
     Losses,
     Term,
+    added,
     measure,
     merged_gradient,
     separate_gradient,
@@ -118,9 +119,7 @@ def stride(
         apart = [t for t in inner.terms if t.loss in inner.old]
         rest = [t for t in inner.terms if t.loss not in inner.old]
         partial = separate_gradient(rest, values, leaves, through)
-        grads = dict(partial)
-        for name, grad in separate_gradient(apart, values, leaves, through).items():
-            grads[name] = grads[name] + grad if name in grads else grad
+        grads = added(partial, separate_gradient(apart, values, leaves, through))
     else:
         grads = merged_gradient(inner.terms, values, leaves, through)
     grads = {n: g for n, g in grads.items() if n in leaves}

@@ -107,10 +107,13 @@ def separate_gradient(
     for term in terms:
         wanted = {n: p for n, p in leaves.items() if part_of(n) in term.parts}
         grads = _gradient(values[term.loss].sum(), wanted, create_graph, retain=True)
-        for name, grad in grads.items():
-            signed = term.signs[part_of(name)] * grad
-            sums[name] = sums[name] + signed if name in sums else signed
+        sums = added(sums, {n: term.signs[part_of(n)] * grad for n, grad in grads.items()})
     return sums
+
+
+def added(one: Params, other: Params) -> Params:
+    """The sum of two gradients; what one of them alone has stays as it is."""
+    return one | {n: one[n] + grad if n in one else grad for n, grad in other.items()}
 
 
 def _gradient(
