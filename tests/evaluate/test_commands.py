@@ -1,6 +1,8 @@
 """The commands: evaluate, table, plot and errors, as a user calls them."""
 
 import json
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +12,11 @@ from evaluate.made import of_f1
 from evaluate.test_protocol import trained
 from formats.command import Command
 
+from hardner.cli.evaluate import KEPT
+from hardner.evaluate import training
 from hardner.evaluate.results import ResultFile
 from hardner.learn.adaptation import PRESETS, Pupil
+from hardner.learn.run import run
 from hardner.model.describe import save_model
 
 
@@ -127,6 +132,27 @@ def test_an_experiment_is_trained_when_needed(call, tmp_path):
     )
     assert code == 0
     assert len((tmp_path / "results" / "few_shot.jsonl").read_text().splitlines()) == 3
+
+
+def test_ctrl_c_stops_a_training_where_it_can_go_on(call, tmp_path, monkeypatch):
+    (tmp_path / "hgda.toml").write_text(EXPERIMENT.replace("iterations = 2", "iterations = 6"))
+    arguments = ("evaluate", "hgda.toml", "--corpora", "Gene", "--shots", "3", "--samples", 1)
+
+    def interrupted(experiment, folder, heard, stop):
+        def told(news):
+            heard(news)
+            if news.standing.iteration == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return run(experiment, folder, told, stop)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "run", interrupted)
+        assert call(*arguments) == (130, "", f"{KEPT}\n")
+    assert call(*arguments)[0] == 0
+    log = tmp_path / "results" / "runs" / "few_shot-hgda" / "Gene" / "log.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["iteration"] for line in lines if "iteration" in line] == list(range(6))
 
 
 def test_an_experiment_starts_from_word_vectors(call, tmp_path):

@@ -1,6 +1,7 @@
 """Plans that train: a made corpus of six domains with the same labels, each left out in turn."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,7 +158,9 @@ def test_an_untrained_encoder_can_be_adapted(six, tmp_path):
 
 def test_a_stopped_training_interrupts(six, tmp_path):
     plan = replace(PLAN, targets=("BC",))
-    made = of_experiment(settings(six), plan, tmp_path / "runs", "D-Shift", stop=lambda: True)
+    made = of_experiment(
+        settings(six), plan, tmp_path / "runs", "D-Shift", watch=lambda: nullcontext(lambda: True)
+    )
     with pytest.raises(KeyboardInterrupt):
         list(execute(plan, made, Desk(six, tmp_path)))
 

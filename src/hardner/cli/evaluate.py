@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hardner.cli.engine import ADDRESS, ENGINE, Engine
-from hardner.cli.terminal import bar, stderr, warned
+from hardner.cli.terminal import bar, interruptible, spoken, stderr, warned
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from hardner.evaluate.contender import Contender
     from hardner.evaluate.plans import Protocol, Size
     from hardner.evaluate.protocol import Desk, Done
+    from hardner.learn.run import Heard
+
+
+KEPT = "interrupted; what was scored and trained is kept, and the same command goes on"
 
 
 def parse_sizes(text: str) -> "tuple[Size, ...]":
@@ -124,12 +130,13 @@ def evaluate(
     )
     for path in contenders:
         entry = Entry(path, out, name, preset, vectors, device, root)
-        contender = entry(plan)
-        own = _for(plan, contender, path)
-        desk = Desk(root or Path(contender.root), out, predictions)
-        with _listening(contender.method, own) as heard:
+        with spoken(KEPT), _listening() as board:
+            contender = entry(plan, board.trains)
+            own = _for(plan, contender, path)
+            desk = Desk(root or Path(contender.root), out, predictions)
+            board.opens(contender.method, own)
             for done in _scored(own, entry, contender, desk, engine, address):
-                heard(done)
+                board.hears(done)
     file = out / f"{plan.name}.jsonl"
     stderr.print(f"{file}; next: hardner table {file}", markup=False)
 
@@ -146,7 +153,10 @@ class Entry:
     device: str
     root: Path | None
 
-    def __call__(self, plan: "Protocol") -> "Contender":
+    def __call__(
+        self, plan: "Protocol", heard: "Callable[[Heard], None] | None" = None
+    ) -> "Contender":
+        """Args: ``heard`` of its training, which is then stopped by Ctrl-C where it can go on."""
         from hardner.evaluate.contender import of_folder
         from hardner.evaluate.training import of_experiment
         from hardner.learn.experiment import Experiment, read
@@ -161,7 +171,9 @@ class Entry:
         experiment = read(self.path, overrides)
         parts = (plan.name, self.path.stem, self.name.replace("/", ""))
         runs = self.out / "runs" / "-".join(filter(None, parts))
-        return of_experiment(experiment, plan, runs, self.name, self.preset)
+        if heard is None:
+            return of_experiment(experiment, plan, runs, self.name, self.preset)
+        return of_experiment(experiment, plan, runs, self.name, self.preset, heard, interruptible)
 
     @property
     def trains(self) -> bool:
@@ -208,21 +220,38 @@ def _for(plan: "Protocol", contender: "Contender", path: Path) -> "Protocol":
     return replace(plan, targets=own)
 
 
-@contextmanager
-def _listening(method: str, plan: "Protocol") -> "Iterator[Callable[[Done], None]]":
+@dataclass
+class _Board:
     """A bar on a terminal, else a line for what is done."""
-    progress = bar()
-    total = len(plan.targets) * len(plan.sizes) * plan.samples
-    task = progress.add_task(method, total=total)
 
-    def heard(done: "Done") -> None:
+    progress: "Progress"
+    task: "TaskID"
+    method: str = ""
+
+    def opens(self, method: str, plan: "Protocol") -> None:
+        """Before the first sample of a contender."""
+        self.method = method
+        total = len(plan.targets) * len(plan.sizes) * plan.samples
+        self.progress.update(self.task, description=method, total=total)
+
+    def trains(self, told: "Heard") -> None:
+        """While it is trained."""
+        what = f"{self.method}, training, {told.standing.iteration:,} iterations"
+        self.progress.update(self.task, description=what)
+
+    def hears(self, done: "Done") -> None:
+        """When some samples are scored."""
         size = f"{done.size} shots" if isinstance(done.size, int) else f"{done.size:.0%}"
-        what = f"{method}, {done.corpus}, {size}"
-        progress.update(task, advance=len(done.samples), description=what)
-        if done.f1 is not None and progress.disable:
+        what = f"{self.method}, {done.corpus}, {size}"
+        self.progress.update(self.task, advance=len(done.samples), description=what)
+        if done.f1 is not None and self.progress.disable:
             many = f"{len(done.samples)} sample{'s' if len(done.samples) > 1 else ''}"
-            said = f"{method}, {done.corpus}, {size}: F1 {done.f1:.3f} ({many})"
-            stderr.print(said, markup=False)
+            stderr.print(f"{what}: F1 {done.f1:.3f} ({many})", markup=False)
 
+
+@contextmanager
+def _listening() -> Iterator[_Board]:
+    progress = bar()
+    board = _Board(progress, progress.add_task("reading", total=None))
     with warned(), progress:
-        yield heard
+        yield board

@@ -1,6 +1,7 @@
 """Train what a protocol needs, from one experiment: a run a target, or a run a sample."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from hardner.types import Corpus, Sentence
 
 Domains = Mapping[str, Sequence[Sequence[Sentence]]]
 """By name, sentences to train on, devel sentences and perhaps test sentences."""
+Watch = Callable[[], AbstractContextManager[Callable[[], bool]]]
+"""Looks out, while a training lasts, for what is to stop it."""
 
 
 def of_experiment(
@@ -31,7 +34,7 @@ def of_experiment(
     name: str = "",
     preset: str = "",
     heard: Callable[[Heard], None] = lambda _: None,
-    stop: Callable[[], bool] = lambda: False,
+    watch: Watch = lambda: nullcontext(lambda: False),
 ) -> Contender:
     """A contender that is trained when it is needed; its runs are kept, and gone on with.
 
@@ -43,14 +46,14 @@ def of_experiment(
         name: Of its row; one of `PLANS` also says what to train on and whether to adapt.
         preset: Of the adaptation; by default the experiment's own.
         heard: Told of the training.
-        stop: Asked after each iteration.
+        watch: What it gives is asked after each iteration whether to stop.
     """
     plan = PLANS.get(name)
     if plan and plan.merged and experiment.way().draw != "split":  # which needs several domains
         experiment = replace(experiment, decoder=replace(experiment.decoder, per="all"))
     device = device_of(experiment)
     made = contender(experiment, experiment.encoder.kind, protocol, name, preset, device)
-    trainer = Trainer(experiment, protocol, runs, made.train, device, heard, stop)
+    trainer = Trainer(experiment, protocol, runs, made.train, device, heard, watch)
     return replace(made, start=trainer, cache=runs / "vectors")
 
 
@@ -64,7 +67,7 @@ class Trainer:
     train: TrainOn
     device: str
     heard: Callable[[Heard], None]
-    stop: Callable[[], bool]
+    watch: Watch
     _last: tuple[str, Model] | None = None
 
     def __call__(
@@ -92,7 +95,9 @@ class Trainer:
         if self.train == "nothing":
             model = Model(*network(experiment, gather(experiment)))
         else:
-            if not run(experiment, folder, self.heard, self.stop).finished:
+            with self.watch() as stop:
+                standing = run(experiment, folder, self.heard, stop)
+            if not standing.finished:
                 raise KeyboardInterrupt
             model = Model(*load_model(folder / MODEL))
         return Model(model.tagger, {n: p.to(self.device) for n, p in model.params.items()})
