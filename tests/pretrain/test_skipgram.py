@@ -18,10 +18,13 @@ from hardner.pretrain import words as module
 from hardner.pretrain.progress import Heard
 from hardner.pretrain.skipgram import (
     SkipGram,
+    epoch_of,
     fitted,
+    kept,
     pair_loss,
     pairs,
     start,
+    thinned,
     train,
     train_vectors,
 )
@@ -74,7 +77,7 @@ def test_pairs_never_cross_a_line_end_and_near_words_come_more_often() -> None:
     draw = random.Random(1)
     ids, line, place = unique([draw.choice([1, 2, 3, 5, 9, 60]) for _ in range(400)])
     how = SkipGram(window=4, batch=60_000)
-    centre, context = (t.numpy() for t in pairs(ids, torch.ones(len(line)), how, rng()))
+    centre, context = (t.numpy() for t in pairs(ids, how, rng()))
     assert (line[centre] == line[context]).all()
     distance = place[context] - place[centre]
     assert set(np.abs(distance).tolist()) == {1, 2, 3, 4}
@@ -87,20 +90,33 @@ def test_pairs_never_cross_a_line_end_and_near_words_come_more_often() -> None:
 
 def test_lines_of_one_word_have_no_pairs() -> None:
     ids, _, _ = unique([1] * 50)
-    centre, context = pairs(ids, torch.ones(50), SkipGram(batch=1000), rng())
+    centre, context = pairs(ids, SkipGram(batch=1000), rng())
     assert len(centre) == len(context) == 0
 
 
-def test_frequent_words_are_skipped_on_both_sides() -> None:
-    ids, line, _ = unique([2] * 2000)
+def test_frequent_words_are_left_out_and_the_others_move_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hardner.pretrain.skipgram.THINNED", 1000)
+    ids, line, _ = unique([3] * 4000)
     keep = torch.ones(len(line))
-    keep[::2] = 0.25  # the first word of each line
-    both = SkipGram(window=1, batch=100_000)
-    centre, _ = pairs(ids, keep, both, rng())
-    share = 2 / 3 * both.batch / 2  # a third of the places are line ends
-    first = (centre % 2 == 0).sum().item()
-    assert first == pytest.approx(0.25 * share, rel=0.05)
-    assert len(centre) - first == pytest.approx(0.25 * share, rel=0.05)
+    keep[1::3] = 0.25  # the second word of each line
+    found = thinned(ids, keep, rng())
+    assert (found == END).sum() == (ids == END).sum()
+    words = found[found != END]
+    assert (words.diff() > 0).all()
+    assert (words % 3 == 1).sum().item() == pytest.approx(1000, rel=0.1)
+    assert (words % 3 != 1).sum() == 8000
+    centre, context = pairs(found, SkipGram(window=1, batch=100_000), rng())
+    far = (context - centre).abs() == 2  # the first and the third stand together now
+    assert far.sum().item() > 0.4 * len(centre)
+
+
+def test_the_more_frequent_a_word_the_less_of_it_stays() -> None:
+    text = Words(("a", "b", "c"), np.array([900, 90, 10]), np.zeros(1, np.int32))
+    how = SkipGram(frequent=0.09, batch=100)
+    assert kept(text, how).tolist() == pytest.approx([math.sqrt(0.1), 1.0, 1.0])
+    assert epoch_of(text, how) == math.ceil((900 * math.sqrt(0.1) + 100) / 100)
 
 
 def test_the_loss_is_that_of_the_paper_with_shared_negatives() -> None:
@@ -132,7 +148,7 @@ def test_steps_are_adagrads_with_a_rate_a_row(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("hardner.pretrain.skipgram.pair_loss", spied)
     table = start(len(text.words), how)
     expected, squares = table.clone(), torch.zeros(len(table))
-    steps = 2 * -(-len(text.ids) // 400)
+    steps = 2 * -(-int(text.counts.sum()) // 400)
     for step, _ in enumerate(train(text, how, table)):
         near = made[-1][0]
         rows = [int((expected - row).abs().sum(1).argmin()) for row in near]

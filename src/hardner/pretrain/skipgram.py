@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -15,6 +18,10 @@ from hardner.pretrain.progress import Heard, Listener, Meter, device_of
 from hardner.pretrain.text import Text, held_out
 from hardner.pretrain.words import END, Words, read
 from hardner.seeds import seed_of
+
+Floats = NDArray[np.float64]
+THINNED = 1 << 22
+"""Words that are drawn for at once."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,8 @@ class SkipGram:
     negatives: int = 512
     """Drawn once a batch and shared by its pairs; together they weigh as 5 of a pair's own."""
     frequent: float = 1e-4
-    """Words with a larger share of the text are skipped now and then."""
+    """Words with a larger share of the text are left out now and then, and the others move up:
+    windows reach farther."""
     least: int = 5
     """Words seen less often have no vector."""
     batch: int = 16_384
@@ -98,9 +106,16 @@ def fitted(how: SkipGram, text: Words) -> SkipGram:
     return replace(how, batch=min(how.batch, max(64, len(text.ids) // 500)))
 
 
+def kept(text: Words, how: SkipGram) -> Floats:
+    """How likely each word is to stay in the text."""
+    share = text.counts / text.counts.sum()
+    found: Floats = np.minimum(np.sqrt(how.frequent / share), 1.0)
+    return found
+
+
 def epoch_of(text: Words, how: SkipGram) -> int:
-    """Steps that take in as many words as there are."""
-    return -(-len(text.ids) // how.batch)
+    """Steps that take in as many words as stay in the text."""
+    return ceil(float((text.counts * kept(text, how)).sum()) / how.batch)
 
 
 def train(text: Words, how: SkipGram, table: Tensor) -> Iterator[Tensor]:
@@ -110,14 +125,17 @@ def train(text: Words, how: SkipGram, table: Tensor) -> Iterator[Tensor]:
     """
     device = table.device
     ids = torch.from_numpy(text.ids).to(device)
-    share = torch.from_numpy(text.counts / text.counts.sum()).to(device)
-    keep, noise = (how.frequent / share).sqrt().clamp(max=1), share**0.75
+    keep = torch.from_numpy(kept(text, how)).float().to(device)
+    noise = torch.from_numpy((text.counts / text.counts.sum()) ** 0.75).to(device)
     other = torch.zeros_like(table)
     squares = [torch.zeros(len(table), 1, device=device) for _ in range(2)]
-    steps = how.epochs * epoch_of(text, how)
+    epoch = epoch_of(text, how)
+    steps = how.epochs * epoch
     for step in range(steps):
         rng = torch.Generator(device).manual_seed(seed_of(how.seed, step))
-        centre, context = pairs(ids, keep, how, rng)
+        if step % epoch == 0:
+            left = thinned(ids, keep, rng)
+        centre, context = pairs(left, how, rng)
         drawn = torch.multinomial(noise, how.negatives, True, generator=rng)
         near, u = centre.unique(return_inverse=True)
         far, v = torch.cat((context, drawn)).unique(return_inverse=True)
@@ -131,7 +149,16 @@ def train(text: Words, how: SkipGram, table: Tensor) -> Iterator[Tensor]:
         yield loss.detach() / max(len(u), 1)
 
 
-def pairs(ids: Tensor, keep: Tensor, how: SkipGram, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+def thinned(ids: Tensor, keep: Tensor, rng: torch.Generator) -> Tensor:
+    """The text without some of its frequent words."""
+    parts = [  # a number for each word of all the text would take more memory than the text
+        part[(torch.rand(len(part), generator=rng, device=ids.device) < keep[part]) | (part == END)]
+        for part in ids.split(THINNED)
+    ]
+    return torch.cat(parts)
+
+
+def pairs(ids: Tensor, how: SkipGram, rng: torch.Generator) -> tuple[Tensor, Tensor]:
     """Centre words from random places, and the words of their windows: two of [P]."""
     device = ids.device
     places = torch.randint(0, len(ids), (how.batch,), generator=rng, device=device)
@@ -143,9 +170,7 @@ def pairs(ids: Tensor, keep: Tensor, how: SkipGram, rng: torch.Generator) -> tup
     before = ends[:, : how.window].flip(1).cumsum(1).flip(1)
     after = ends[:, how.window :].cumsum(1)
     inside = torch.cat((before, after), dim=1) == 0
-    drawn = torch.rand(found.shape, generator=rng, device=device) < keep[found.clamp(min=0)]
-    here = torch.rand(centre.shape, generator=rng, device=device) < keep[centre.clamp(min=0)]
-    good = inside & (span.abs() <= reach) & drawn & (here & (centre != END)).unsqueeze(1)
+    good = inside & (span.abs() <= reach) & (centre != END).unsqueeze(1)
     return centre.unsqueeze(1).expand_as(found)[good], found[good]
 
 
