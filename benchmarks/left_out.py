@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import torch
 from trials import Bench, Pool, trial
@@ -22,9 +23,10 @@ from hardner.evaluate.contender import Model, with_words
 from hardner.evaluate.targets import domain_of
 from hardner.learn.adaptation import Adaptation, adaptation, kind_of
 from hardner.learn.background import background
-from hardner.learn.experiment import read
+from hardner.learn.experiment import Experiment, experiment, read
 from hardner.learn.folder import EXPERIMENT, MODEL
 from hardner.learn.material import BENCHMARK
+from hardner.learn.tables import flat
 from hardner.model.describe import load_model
 
 QUICK = replace(adaptation("quick", "transformer"), steps=25, rate=1.4e-3, background=3, calm=False)
@@ -95,11 +97,22 @@ FITS: dict[str, Adaptation] = {
     "quick, 3 fits, batches of 8, mentions swapped": replace(THREE, batch=8, passes=8),
     "quick, 3 fits, twice the passes": replace(QUICK, soup=3, passes=14, swaps=0),
 }
-_BRIEF = replace(adaptation("best", "bilstm"), steps=50, scales={"decoder": 20.0})
+_FIRST = adaptation("best", "bigru")  # what a BiLSTM was fitted by, too
+_BRIEF = replace(_FIRST, steps=50, scales={"decoder": 20.0})
 _SWAPPED = replace(_BRIEF, swaps=32, tail=0.7)
 _FIFTY = replace(_SWAPPED, scales={"decoder": 50.0})
+_ALONE = replace(_FIFTY, background=0)
+_HUNDRED = replace(_SWAPPED, scales={"decoder": 100.0})
 RECURRENT: dict[str, Adaptation] = {
-    "best": adaptation("best", "bilstm"),
+    "best": _FIRST,
+    "80 steps, decoder x50, swapped, 3 beside, dropout 0.5, 30 passes": replace(
+        adaptation("best", "bilstm"), boldness=0.0
+    ),
+    "best, 3 fits": replace(_FIRST, soup=3),
+    "best, swapped": replace(_FIRST, swaps=32, tail=0.7),
+    "best, decoder x20, swapped, nothing beside": replace(
+        _FIRST, swaps=32, tail=0.7, background=0, scales={"decoder": 20.0}
+    ),
     "50 steps, decoder x20": _BRIEF,
     "50 steps, decoder x20, half the rate": replace(_BRIEF, rate=2e-3),
     "50 steps, decoder x20, nothing beside": replace(_BRIEF, background=0),
@@ -109,11 +122,35 @@ RECURRENT: dict[str, Adaptation] = {
     "50 steps, decoder x20, swapped, 3 fits": replace(_SWAPPED, soup=3),
     "25 steps, decoder x20, swapped": replace(_SWAPPED, steps=25),
     "50 steps, decoder x50, swapped": _FIFTY,
-    "50 steps, decoder x50, swapped, nothing beside": replace(_FIFTY, background=0),
+    "50 steps, decoder x50, swapped, nothing beside": _ALONE,
+    "50 steps, decoder x50, swapped, nothing beside, 3 fits": replace(_ALONE, soup=3),
+    "50 steps, decoder x50, swapped, nothing beside, dropout 0.5": replace(_ALONE, dropout=0.5),
+    "50 steps, decoder x50, swapped, nothing beside, dropout 0.5, 3 fits": replace(
+        _ALONE, dropout=0.5, soup=3
+    ),
+    "50 steps, decoder x50, swapped, nothing beside, dropout 0.5, from prototypes": replace(
+        _ALONE, dropout=0.5, prototypes=True
+    ),
+    "50 steps, decoder x50, swapped, nothing beside, 30 passes": replace(_ALONE, passes=30),
+    "50 steps, decoder x50, swapped, 3 beside, 30 passes": replace(_ALONE, background=3, passes=30),
     "50 steps, decoder x50, swapped, 3 fits": replace(_FIFTY, soup=3),
     "50 steps, decoder x50, swapped, the last step": replace(_FIFTY, tail=0.0),
-    "50 steps, decoder x100, swapped": replace(_SWAPPED, scales={"decoder": 100.0}),
+    "50 steps, decoder x100, swapped": _HUNDRED,
+    "50 steps, decoder x100, swapped, nothing beside": replace(_HUNDRED, background=0),
+    "50 steps, decoder x100, swapped, 3 beside": replace(_HUNDRED, background=3),
+    "50 steps, decoder x100, swapped, 3 fits": replace(_HUNDRED, soup=3),
+    "50 steps, decoder x100, swapped, from zero": replace(_HUNDRED, start="zero"),
+    "50 steps, decoder x100, swapped, from prototypes": replace(_HUNDRED, prototypes=True),
+    "50 steps, decoder x100, swapped, dropout 0.5": replace(_HUNDRED, dropout=0.5),
+    "50 steps, decoder x200, swapped": replace(_SWAPPED, scales={"decoder": 200.0}),
+    "50 steps, decoder x200, swapped, half the rate": replace(
+        _SWAPPED, rate=2e-3, scales={"decoder": 200.0}
+    ),
+    "50 steps, decoder x400, swapped, a quarter of the rate": replace(
+        _SWAPPED, rate=1e-3, scales={"decoder": 400.0}
+    ),
     "100 steps, decoder x50, swapped": replace(_FIFTY, steps=100),
+    "100 steps, decoder x100, swapped": replace(_HUNDRED, steps=100),
 }
 """Of a BiLSTM."""
 CAUTIONS: dict[str, tuple[float, float]] = {
@@ -139,6 +176,30 @@ def pools(domain: str, root: Path, most: int) -> Iterator[Pool]:
         yield Pool.of(f"{name}, trial", corpora.load(name, root), most)
 
 
+def way(plan: Experiment) -> dict[str, Any]:
+    """How a run was trained, as far as trials differ in it."""
+    plain = {"method": "multitask", "preset": "best", "encoder": {"kind": plan.encoder.kind}}
+    usual = dict(flat(experiment(plain).table()))
+    told = (
+        "method",
+        "encoder.hidden",
+        "encoder.skip",
+        "inner",
+        "train.tasks",
+        "train.shots",
+        "train.dropout",
+    )
+    values = flat(plan.table())
+    how = {key: value for key, value in values if key.startswith(told) and value != usual[key]}
+    return {
+        "iterations": plan.train.iterations,
+        "share": plan.train.blend,
+        "rehearsals": 0,
+        "folder": plan.encoder.folder,
+        "how": how,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path)
@@ -153,7 +214,7 @@ def main() -> None:
     )
     parser.add_argument("--cautions", action="append", choices=CAUTIONS, help="by default all")
     args = parser.parse_args()
-    benches, starts, ways = [], [], set()
+    benches, starts, ways = [], [], []
     for run in args.runs:
         plan = read(run / EXPERIMENT)
         found = list(pools(plan.target, args.root, args.devel))
@@ -163,14 +224,14 @@ def main() -> None:
         )
         benches.append(Bench(tagger, found, args.samples, args.device))
         starts.append({n: p.to(args.device) for n, p in params.items()})
-        ways.add((plan.train.iterations, plan.train.blend, plan.encoder.folder, kind_of(tagger)))
-    if len(ways) > 1:
+        ways.append(way(plan) | {"kind": kind_of(tagger)})
+    if any(own != ways[0] for own in ways):
         parser.error("the runs were trained in different ways")
-    iterations, share, folder, kind = ways.pop()
+    start = ways[0]
+    kind = start.pop("kind")
     fits = RECURRENT if kind == "bilstm" else FITS
     if other := set(args.only or ()) - fits.keys():
         parser.error(f"--only: not for a {kind}: {', '.join(sorted(other))}")
-    start = {"iterations": iterations, "share": share, "rehearsals": 0, "folder": folder}
     left = sorted(pool.name.split(",")[0] for bench in benches for pool in bench.pools)
     shots = [int(k) for k in args.shots.split(",")]
     for name, called in product(args.only or fits, args.cautions or CAUTIONS):

@@ -78,7 +78,7 @@ class Bench:
         more = np.arange(first, first + len(bare)).reshape(-1, least) if least else None
         every = [*chain.from_iterable(samples), *made, *bare, *background_for(rule)]
         store = tagger.store(every, device=self.device)
-        bold = replace(rule, caution=0.0, rarity=0.0)  # its fits serve any caution
+        bold = replace(rule, caution=0.0, rarity=0.0, boldness=0.0)  # its fits serve any caution
         if self._fitted_by != (by := (id(start), repr(bold), unlabelled)):
             self._fits, self._fitted_by = {}, by
         if shots not in self._fits:

@@ -119,7 +119,7 @@ def tables() -> dict[str, Table]:
         table = {
             "preset": "best",
             "data": {"root": "runs/genes", "layout": "folders"},  # of experiments/genes.py
-            "encoder": {"train_words": True},
+            "encoder": {"train_words": True, "skip": False},
             "train": {"iterations": 250, "shots": 10},
             "devel": {"every": 0},
         }
@@ -127,7 +127,7 @@ def tables() -> dict[str, Table]:
     for name, iterations in (("multitask", 2_000), ("metaner", 800)):
         table = {
             "preset": "best",
-            "encoder": {"train_words": True},
+            "encoder": {"train_words": True, "skip": False},
             # As many as the GPU takes at once; a fifth and less of HGDA's iterations.
             "train": {"iterations": iterations, "tasks": 32, "rate": 4e-3},
             "devel": {"every": 0},

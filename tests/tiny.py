@@ -67,6 +67,7 @@ def encoder(kind: str) -> Encoder:
         characters=characters,
         cell="lstm" if kind == "bilstm" else "gru",
         hidden=10,
+        skip=kind == "bilstm",
     )
 
 

@@ -63,7 +63,8 @@ def described(line: Mapping[str, Any]) -> str:
     """What was tried, the start and the recipe, as cells."""
     start, recipe = line["start"], line["recipe"]
     share = f" x {start['share']:g}" if start["share"] < 1 else ""
-    parts = [line["change"].removeprefix("start: "), f"{start['iterations']}{share}"]
+    how = "".join(f", {key} {value}" for key, value in start.get("how", {}).items())
+    parts = [line["change"].removeprefix("start: "), f"{start['iterations']}{share}{how}"]
     for name in FIELDS:
         value = recipe.get(name, 1)  # older recipes were of one fit
         if name == "scales":

@@ -95,6 +95,12 @@ def test_caution_is_greater_where_mentions_are_rare():
     assert gap.tolist() == pytest.approx(caution_for(rule, store, ROWS).tolist())
 
 
+def test_fewer_sentences_are_fitted_more_boldly():
+    _, _, store = target("bilstm")
+    found = caution_for(replace(RULE, boldness=6.0), store, np.array([[0, 1, -1], [0, 1, 2]]))
+    assert found.tolist() == [-3.0, -2.0]
+
+
 @pytest.mark.parametrize("start", ["random", "zero", "mean"])
 def test_a_new_decoder_starts_as_told(start):
     whole = tiny.tagger("transformer", "crf")

@@ -1,5 +1,7 @@
 """What encoders make of words: look-ups, ends of sentences, windows; padding has no say."""
 
+from dataclasses import replace
+
 import pytest
 import tiny
 import torch
@@ -111,6 +113,21 @@ def test_the_whole_of_a_sentence_is_both_ends_of_the_recurrence() -> None:
     for row, length in enumerate(batch.lengths[0].tolist()):
         ends = (found.words[0, row, length - 1, :half], found.words[0, row, 0, half:])
         assert torch.equal(found.whole[0, row], torch.cat(ends))
+
+
+def test_a_word_is_handed_on_beside_the_recurrence() -> None:
+    encoder = tiny.encoder("bilstm")
+    assert isinstance(encoder, WordEncoder)
+    plain = replace(encoder, skip=False)
+    params, batch = double(encoder), batch_of(encoder, [TEXTS])
+    found, bare = (made(params, batch, PLAIN) for made in (encoder, plain))
+    assert torch.equal(found.words[..., : plain.size], bare.words)
+    handed = found.words[..., plain.size :]
+    rows = params[encoder.words][0, batch.inputs["words"]]  # [1, B, T, D]
+    assert torch.equal(handed[..., : encoder.dimension], rows)
+    for row, length in enumerate(batch.lengths[0].tolist()):
+        mean = handed[0, row, :length].mean(0)
+        torch.testing.assert_close(found.whole[0, row, plain.size :], mean)
 
 
 def test_frozen_and_trained_words_are_in_different_parts() -> None:

@@ -133,7 +133,7 @@ def contender(
     fitted = asdict(rule) | {"parts": sorted(rule.parts)} if adapt else None
     if fitted and not protocol.unlabelled:
         del fitted["pupil"]
-    for later in ("rarity", "swaps"):  # rules were recorded before there were such things
+    for later in ("boldness", "rarity", "swaps"):  # rules were recorded before there were any
         if fitted and not fitted[later]:
             del fitted[later]
     config = {"experiment": _table(experiment, protocol), "train": train, "adaptation": fitted}
@@ -162,6 +162,8 @@ def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
     if set(experiment.data.corpora) == left:
         table["data"]["corpora"] = []
     del table["device"], table["target"], table["data"]["root"]
+    if not experiment.encoder.skip:  # older than its key
+        del table["encoder"]["skip"]
     return table
 
 

@@ -74,6 +74,9 @@ class Adaptation:
     rarity: float = 0.0
     """Added to it as well, divided by the square of how many mentions a sentence holds that has
     any: where mentions stand close, few sentences are without one."""
+    boldness: float = 0.0
+    """Divided by the number of sentences and taken from it: the fewer there are, the more mentions
+    are unlike theirs."""
     pupil: Pupil = Pupil()
     """Used where there are sentences without labels only."""
 
@@ -100,7 +103,7 @@ _PAPER_RECURRENT = Adaptation(200, 1e-2, _PAPER, scaled=True, passes=20)
 _PAPER_TRANSFORMER = Adaptation(200, 1e-5, _PAPER, scaled=True, passes=20)
 
 _BEST = Optimizer("adamw", weight_decay=0.01)
-_BEST_RECURRENT = Adaptation(
+_BEST_BIGRU = Adaptation(
     150,
     4e-3,
     _BEST,
@@ -108,6 +111,17 @@ _BEST_RECURRENT = Adaptation(
     passes=15,
     scales={"decoder": 5.0},  # it starts from nothing
     background=8,
+)
+_BEST_BILSTM = replace(
+    _BEST_BIGRU,
+    steps=80,
+    passes=30,
+    dropout=0.5,
+    scales={"decoder": 50.0},
+    tail=0.7,
+    background=3,
+    swaps=32,
+    boldness=12.0,
 )
 _BEST_TRANSFORMER = Adaptation(
     50,
@@ -151,8 +165,8 @@ PRESETS: dict[str, dict[str, Adaptation]] = {
         "bert": _PAPER_TRANSFORMER,
     },
     "best": {
-        "bilstm": _BEST_RECURRENT,
-        "bigru": _BEST_RECURRENT,
+        "bilstm": _BEST_BILSTM,
+        "bigru": _BEST_BIGRU,
         "transformer": _BEST_TRANSFORMER,
         "bert": Adaptation(
             150, 5e-5, _BEST, batch=16, passes=5, clip=1.0, dropout=0.1, precision="bfloat16"

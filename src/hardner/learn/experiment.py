@@ -65,6 +65,8 @@ class Encoder:
     """Whether the words' vectors learn."""
     hidden: Count = 128
     """Of one direction of the BiLSTM or BiGRU."""
+    skip: bool = False
+    """Whether decoders read a word's vectors beside what the BiLSTM or BiGRU makes of them."""
     letters: Count = 50
     """Of a letter's vector."""
     letters_from_words: bool = False

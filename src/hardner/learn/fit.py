@@ -113,7 +113,8 @@ def caution_for(adaptation: Adaptation, store: Store, rows: Ints) -> Floats:
     """
     mentions = store.mentions[rows]
     close: Floats = (mentions.sum(1) + 2.0) / ((mentions > 0).sum(1) + 1.0)
-    return adaptation.rarity / close**2 + adaptation.caution
+    bold: Floats = adaptation.boldness / (rows >= 0).sum(1)
+    return adaptation.rarity / close**2 + adaptation.caution - bold
 
 
 def cautious(params: Params, caution: Floats) -> Params:

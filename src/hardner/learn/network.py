@@ -71,6 +71,7 @@ def _encoder(
         ),
         "lstm" if of.kind == "bilstm" else "gru",
         of.hidden,
+        of.skip,
     )
     if not of.vectors:
         return encoder, {}

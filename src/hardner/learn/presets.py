@@ -90,6 +90,7 @@ PRESETS: dict[str, dict[str, Table]] = {
             },
             "devel": {"patience": 10},
         },
+        "bilstm": {"encoder": {"skip": True}},
         "transformer": {
             "inner": {"rate": 1e-3},
             "train": {"rate": 2e-4, "dropout": 0.1, "precision": "bfloat16"},

@@ -143,6 +143,7 @@ def _describe_encoder(encoder: Encoder) -> dict[str, Any]:
             "characters": asdict(encoder.characters),
             "cell": encoder.cell,
             "hidden": encoder.hidden,
+            "skip": encoder.skip,
         }
     if isinstance(encoder, PieceEncoder):
         pieces = _describe_pieces(encoder.pieces)

@@ -62,6 +62,8 @@ class WordEncoder:
     cell: Cell = "lstm"
     hidden: int = 128
     """Of one direction."""
+    skip: bool = False
+    """Whether a word's own vectors are handed on beside what the recurrence makes of them."""
     _index: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -70,12 +72,16 @@ class WordEncoder:
 
     @property
     def size(self) -> int:
-        """Both directions."""
-        return 2 * self.hidden
+        """Both directions, and what is handed on."""
+        return 2 * self.hidden + (self._inputs if self.skip else 0)
+
+    @property
+    def _inputs(self) -> int:
+        return self.dimension + self.characters.size
 
     @property
     def _recurrent(self) -> BiRecurrent:
-        return BiRecurrent(self.cell, self.dimension + self.characters.size, self.hidden)
+        return BiRecurrent(self.cell, self._inputs, self.hidden)
 
     @property
     def words(self) -> str:
@@ -116,7 +122,13 @@ class WordEncoder:
         states = dropout(states, mode)  # [M, B, T, 2H]
         last = (batch.lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, self.hidden)
         ends = states[..., : self.hidden].gather(2, last).squeeze(2)
-        return Encoded(states, torch.cat((ends, states[:, :, 0, self.hidden :]), dim=-1))
+        whole = torch.cat((ends, states[:, :, 0, self.hidden :]), dim=-1)
+        if not self.skip:
+            return Encoded(states, whole)
+        place = torch.arange(x.shape[2], device=x.device)
+        inside = (place < batch.lengths.unsqueeze(-1)).unsqueeze(-1)  # [M, B, T, 1]
+        mean = (x * inside).sum(2) / batch.lengths.clamp(min=1).unsqueeze(-1)
+        return Encoded(torch.cat((states, x), dim=-1), torch.cat((whole, mean), dim=-1))
 
     def _spelling(self, params: Params, batch: Batch, mode: Mode) -> Tensor:
         """The letters' vector of each word: [M, B, T, C]. Each form of a task is read once."""
