@@ -234,7 +234,7 @@ from hardner.pretrain.skipgram import SkipGram, train_vectors
 plan = Plan(vocabulary=200, size=16, layers=1, heads=2, inner=16, training=Pretraining(2, 2, 16))
 root = Path({str(tmp_path)!r})
 assert run([{str(text)!r}], root / "run", plan, device="cpu").finished
-train_vectors([{str(text)!r}], root / "v.bin", SkipGram(4, epochs=1), device="cpu")
+train_vectors([{str(text)!r}], root / "v.bin", SkipGram(4, epochs=1))
 """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)

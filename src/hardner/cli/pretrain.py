@@ -1,5 +1,6 @@
 """``hardner pretrain``: a language model and word vectors from plain text."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -103,12 +104,16 @@ def vectors(
     window: Annotated[int, typer.Option(min=1, help="Words to either side that count.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the text.")] = 3,
     least: Annotated[int, typer.Option(min=1, help="Words seen less often get none.")] = 5,
-    rate: Annotated[float, typer.Option(min=0, help="The highest learning rate.")] = 0.4,
-    seed: Seed = 0,
-    device: Device = "auto",
+    rate: Annotated[float, typer.Option(min=0, help="The highest learning rate.")] = 0.025,
+    seed: Annotated[
+        int, typer.Option(min=0, help="The same one gives the same vectors on one thread.")
+    ] = 0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="By default as many as there are cores.")
+    ] = None,
     without: Without = None,
 ) -> None:
-    """Learn word vectors by skip-gram.
+    """Learn word vectors by skip-gram, with gensim.
 
     They are cased, of words as hardner splits them, in word2vec's binary layout.
 
@@ -119,9 +124,17 @@ def vectors(
     """
     from hardner.pretrain.skipgram import SkipGram, train_vectors
 
-    how = SkipGram(dimension, window, least=least, epochs=epochs, rate=rate, seed=seed)
+    how = SkipGram(
+        dimension,
+        window,
+        least=least,
+        epochs=epochs,
+        rate=rate,
+        threads=threads or os.cpu_count() or 1,
+        seed=seed,
+    )
     with _listening("words") as heard:
-        done = train_vectors(texts, out, how, without=without, device=device, heard=heard)
+        done = train_vectors(texts, out, how, without=without, heard=heard)
     stderr.print(f"{out}: {done.words:,} words{_left_out(done.left_out)}", markup=False)
 
 
@@ -144,9 +157,10 @@ def _listening(unit: str) -> "Iterator[Listener]":
         if not begun:
             progress.reset(task, total=told.steps, completed=told.step, description="starting")
         begun = True
-        if told.loss is None:
+        if not told.speed:
             return
-        said = f"loss {told.loss:.4f}, {told.speed:,.0f} {unit}/s"
+        loss = "" if told.loss is None else f"loss {told.loss:.4f}, "
+        said = f"{loss}{told.speed:,.0f} {unit}/s"
         progress.update(task, description=said, completed=told.step)
         if told.milestone and progress.disable:
             stderr.print(f"{told.step:,} of {told.steps:,}: {said}", markup=False)

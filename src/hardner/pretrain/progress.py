@@ -19,13 +19,13 @@ class Heard(NamedTuple):
     doing: str
     """What comes before training, in words; nothing once it has begun."""
     step: int = 0
-    """How many are done."""
+    """How many are done, of words where vectors are learnt."""
     steps: int = 0
     """How many there are."""
     loss: float | None = None
-    """The mean over the steps since the last time; none at the start."""
+    """The mean over the steps since the last time; none at the start, and of word vectors."""
     speed: float = 0.0
-    """Pieces or words a second since the last time."""
+    """Pieces or words a second since the last time; 0 at the start."""
     milestone: bool = False
     """Worth a line in a log; loss and speed are then since the last such."""
 
