@@ -18,6 +18,7 @@ from test_pretrain_run import same
 
 import hardner.cli
 from hardner import checkpoint
+from hardner.pretrain import skipgram
 from hardner.vectors import load_vectors
 
 DOCS = Path(__file__).parents[2] / "docs" / "pretraining.md"
@@ -144,6 +145,19 @@ def test_vectors_are_written(call: Command, tmp_path: Path) -> None:
     missing = tmp_path / "none.txt"
     code, _, heard = call("pretrain", "vectors", missing, "--out", out)
     assert (code, heard) == (1, f"hardner: {missing}: no such file or folder\n")
+
+
+def test_ctrl_c_leaves_no_vectors(
+    call: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(skipgram, "train", interrupted)
+    text = write(tmp_path / "text.txt", 50)
+    code, said, heard = call("pretrain", "vectors", text, "--out", tmp_path / "v.bin")
+    assert (code, said, heard) == (130, "", "interrupted; nothing was written\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
 def test_the_commands_of_the_page_can_be_given() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hardner.cli.terminal import bar, interruptible, stderr
+from hardner.cli.terminal import bar, interruptible, spoken, stderr
 
 if TYPE_CHECKING:
     from hardner.pretrain.progress import Heard, Listener
@@ -133,7 +133,7 @@ def vectors(
         threads=threads or os.cpu_count() or 1,
         seed=seed,
     )
-    with _listening("words") as heard:
+    with spoken("interrupted; nothing was written"), _listening("words") as heard:
         done = train_vectors(texts, out, how, without=without, heard=heard)
     stderr.print(f"{out}: {done.words:,} words{_left_out(done.left_out)}", markup=False)
 
