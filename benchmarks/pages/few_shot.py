@@ -21,6 +21,7 @@ ROWS = {
     ("hardner, six layers", "transformer"): "hardner, by an earlier recipe",
     ("HGDA", "transformer"): "HGDA with hardner's encoder, fitted by the preset quick",
     ("HGDA", "bilstm"): "HGDA with the papers' BiLSTM-CRF, here",
+    ("MultiTask", "bilstm"): "MultiTask with the papers' BiLSTM-CRF, here",
 }
 """Of the summary: methods and encoders, and what they are called there."""
 WHOLE = 20
@@ -83,11 +84,25 @@ def contests(table: Table) -> Iterator[str]:
     yield ""
 
 
+def durations(results: Sequence[Result]) -> Iterator[str]:
+    """How long the samples of a row took that has been run to the end."""
+    took: dict[str, list[float]] = {}
+    for r in results:
+        if r.encoder == "bilstm" and relations.ours(r.preset):
+            took.setdefault(r.method, []).append(r.seconds)
+    every = WHOLE * len(SHOTS) * len(BENCHMARK)
+    whole = [sum(each) / 60 for each in took.values() if len(each) == every]
+    yield f"All {every} samples of a BiLSTM's row by the preset `best` were fitted and scored in"
+    yield f"{min(whole):.1f} to {max(whole):.1f} minutes, on a GPU (H200)"
+    yield "that other rows used at the same time.\n"
+
+
 def page() -> Iterator[str]:
     results = gather([RESULTS])
     yield "## Few-shot: a domain that training has not seen\n"
     (table,) = build(results)
     yield markdown([table])
+    yield from durations(results)
     yield from contests(table)
     yield from relations.of(table, WHOLE, "bilstm", "BiLSTM-CRF")
     yield from relations.of(table, WHOLE, "transformer", "transformer")
