@@ -141,6 +141,7 @@ def _take_away(page: Any) -> None:
 
 
 def _download(page: Any, name: str) -> bytes:
+    page.wait_for_timeout(120)  # of more than ten in a second Chromium drops the rest
     with page.expect_download() as coming:
         page.get_by_role("link", name=name, exact=True).click()
     return Path(coming.value.path()).read_bytes()
