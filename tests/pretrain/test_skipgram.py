@@ -12,6 +12,7 @@ from gensim.models import KeyedVectors, Word2Vec
 from sayings import GROUPS, sayings, write
 
 from hardner.errors import HardnerError
+from hardner.files import atomic_binary
 from hardner.pretrain import words as module
 from hardner.pretrain.progress import Heard
 from hardner.pretrain.skipgram import Floats, Lines, SkipGram, train, train_vectors
@@ -132,9 +133,17 @@ def test_the_same_seed_gives_the_same_file_and_another_another(tmp_path: Path) -
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "v.bin"
     path.write_bytes(b"old")
-    with pytest.raises(HardnerError, match="no number; lower the rate"):
-        write_vectors(path, ["a"], np.array([[math.nan]], np.float32))
-    with pytest.raises(ValueError, match="shorter"):
-        write_vectors(path, ["a", "b"], np.zeros((1, 3), np.float32))
+    bad = pytest.raises(HardnerError, match="no number; lower the rate")
+    with bad, atomic_binary(path) as file:
+        write_vectors(file, ["a"], np.array([[math.nan]], np.float32))
+    with pytest.raises(ValueError, match="shorter"), atomic_binary(path) as file:
+        write_vectors(file, ["a", "b"], np.zeros((1, 3), np.float32))
     assert [p.name for p in tmp_path.iterdir()] == ["v.bin"]
     assert path.read_bytes() == b"old"
+
+
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path) -> None:
+    heard: list[Heard] = []
+    with pytest.raises(HardnerError, match="no such file or folder"):
+        train_vectors(["none.txt"], tmp_path / "no" / "v.bin", SMALL, heard=heard.append)
+    assert not heard

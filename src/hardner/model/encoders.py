@@ -11,7 +11,16 @@ from torch.nn.functional import pad
 
 from hardner.batch import Batch, Features
 from hardner.model.characters import ALPHABET, Characters, spell
-from hardner.model.layers import Mode, Params, dropout, embed, normal, prefixed, scoped
+from hardner.model.layers import (
+    Mode,
+    Params,
+    dropout,
+    embed,
+    mean_of_words,
+    normal,
+    prefixed,
+    scoped,
+)
 from hardner.model.layout import Layout, lay_out
 from hardner.model.pieces import Pieces
 from hardner.model.recurrent import BiRecurrent, Cell
@@ -125,9 +134,7 @@ class WordEncoder:
         whole = torch.cat((ends, states[:, :, 0, self.hidden :]), dim=-1)
         if not self.skip:
             return Encoded(states, whole)
-        place = torch.arange(x.shape[2], device=x.device)
-        inside = (place < batch.lengths.unsqueeze(-1)).unsqueeze(-1)  # [M, B, T, 1]
-        mean = (x * inside).sum(2) / batch.lengths.clamp(min=1).unsqueeze(-1)
+        mean = mean_of_words(x, batch.lengths)
         return Encoded(torch.cat((states, x), dim=-1), torch.cat((whole, mean), dim=-1))
 
     def _spelling(self, params: Params, batch: Batch, mode: Mode) -> Tensor:

@@ -12,7 +12,15 @@ from torch.nn import functional
 
 from hardner.batch import Batch
 from hardner.model.encoders import Encoded
-from hardner.model.layers import Params, init_linear, linear, mask_of, prefixed, scoped
+from hardner.model.layers import (
+    Params,
+    init_linear,
+    linear,
+    mask_of,
+    mean_of_words,
+    prefixed,
+    scoped,
+)
 
 Pooling = Literal["cls", "mean", "max"]
 
@@ -37,10 +45,9 @@ def pool(encoded: Encoded, batch: Batch, pooling: Pooling) -> Tensor:
     """One vector a sentence: [M, B, H]."""
     if pooling == "cls":
         return encoded.whole
-    there = mask_of(batch.lengths, encoded.words.shape[2]).unsqueeze(-1)  # [M, B, T, 1]
     if pooling == "mean":
-        total = (encoded.words * there).sum(2)
-        return total / batch.lengths.clamp(min=1).unsqueeze(-1)
+        return mean_of_words(encoded.words, batch.lengths)
+    there = mask_of(batch.lengths, encoded.words.shape[2]).unsqueeze(-1)  # [M, B, T, 1]
     return encoded.words.masked_fill(~there, -1e4).amax(2)
 
 

@@ -98,6 +98,12 @@ def mask_of(lengths: Tensor, width: int) -> Tensor:
     return torch.arange(width, device=lengths.device) < lengths.unsqueeze(-1)
 
 
+def mean_of_words(words: Tensor, lengths: Tensor) -> Tensor:
+    """The mean vector of each sentence: words [..., T, H], lengths [...] -> [..., H]."""
+    there = mask_of(lengths, words.shape[-2]).unsqueeze(-1)
+    return (words * there).sum(-2) / lengths.clamp(min=1).unsqueeze(-1)
+
+
 def uniform(shape: tuple[int, ...], bound: float, rng: torch.Generator) -> Tensor:
     """Uniform in ``[-bound, bound]``, shared by all tasks: [1, *shape]."""
     made = torch.empty(1, *shape)  # where only shapes are asked for, a draw would take seconds

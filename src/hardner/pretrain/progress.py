@@ -36,29 +36,28 @@ Listener = Callable[[Heard], None]
 class Meter:
     """The mean loss and the speed since it was last read, without waiting for a GPU till then."""
 
-    def __init__(self, size: int) -> None:
-        """Args: ``size`` is how much a step takes in."""
-        self._size = size
+    def __init__(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
         self._total: Tensor | float = 0.0
-        self._steps, self._clock = 0, time.perf_counter()
+        self._steps, self._size, self._clock = 0, 0, time.perf_counter()
 
     @property
     def due(self) -> bool:
         """Whether it is time to tell."""
         return time.perf_counter() - self._clock > TELL
 
-    def add(self, loss: Tensor) -> None:
-        """Take a step in; its loss stays on its device."""
+    def add(self, size: int, loss: Tensor | float = 0.0) -> None:
+        """Take in a step over so much; its loss stays on its device."""
         self._total = self._total + loss
         self._steps += 1
+        self._size += size
 
     def read(self) -> tuple[float, float]:
         """The mean loss, and the speed; what comes is counted anew."""
         loss = float(self._total) / self._steps
-        speed = self._size * self._steps / (time.perf_counter() - self._clock)
+        speed = self._size / (time.perf_counter() - self._clock)
         self._clear()
         return loss, speed
 

@@ -156,8 +156,7 @@ class _Run:
         self.transformer = plan.transformer(tokenizer.get_vocab_size())
         self.history: list[dict[str, float]] = []
         self.optimizer = self._begin()
-        size = self.training.rows * self.training.width
-        self.told, self.saved = Meter(size), Meter(size)
+        self.told, self.saved = Meter(), Meter()
 
     def _begin(self) -> Muon:
         """From the state in the folder, if there is one, else from the very beginning."""
@@ -196,10 +195,11 @@ class _Run:
     def _steps(self) -> Iterator[None]:
         pieces = torch.from_numpy(self.encoded.pieces.view("<i2")).to(self.device)
         inside = continuing(self.tokenizer).to(self.device)
+        size = self.training.rows * self.training.width
         self._tell()
         for loss in pretrain(self.transformer, self.optimizer, pieces, inside, self.training):
-            self.told.add(loss)
-            self.saved.add(loss)
+            self.told.add(size, loss)
+            self.saved.add(size, loss)
             yield
 
     def _read(self, meter: Meter) -> tuple[float, float]:

@@ -1,19 +1,18 @@
 """Word vectors by skip-gram (Mikolov et al., 2013), by gensim (extra ``hardner[vectors]``)."""
 
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hardner.errors import HardnerError
 from hardner.files import atomic_binary
-from hardner.pretrain.progress import TELL, Heard, Listener
+from hardner.pretrain.progress import Heard, Listener, Meter
 from hardner.pretrain.text import Text, held_out
 from hardner.pretrain.words import END, Words, read
 
@@ -69,10 +68,11 @@ def train_vectors(
         without: A folder of known corpora, whose devel and test sentences never enter.
         heard: Told how it goes.
     """
-    heard(Heard("reading the text"))
-    text = Text(map(Path, texts), held_out(Path(without)) if without else frozenset())
-    found = read(text, how.least)
-    write(Path(out), found.words, train(found, how, heard))
+    with atomic_binary(out) as file:  # before all that takes long
+        heard(Heard("reading the text"))
+        text = Text(map(Path, texts), held_out(Path(without)) if without else frozenset())
+        found = read(text, how.least)
+        write(file, found.words, train(found, how, heard))
     return Trained(len(found.words), text.left_out)
 
 
@@ -113,27 +113,24 @@ class Lines:
 
     def __iter__(self) -> Iterator[list[str]]:
         steps, done = self._epochs * self.total, self._epoch * self.total
-        began = told = time.perf_counter()
-        first = done
+        told, whole = Meter(), Meter()
         for start, end in zip(self._ends[:-1], self._ends[1:], strict=True):
             for at in range(start + 1, end, LONGEST):
                 line = self._words[self._ids[at : min(end, at + LONGEST)]].tolist()
                 yield line
                 done += len(line)
-            now = time.perf_counter()
-            if now - told > TELL:
-                told = now
-                self._heard(Heard("", done, steps, speed=(done - first) / (now - began)))
+                told.add(len(line))
+                whole.add(len(line))
+                if told.due:
+                    self._heard(Heard("", done, steps, speed=told.read()[1]))
         self._epoch += 1
-        speed = (done - first) / (time.perf_counter() - began)
-        self._heard(Heard("", done, steps, speed=speed, milestone=True))
+        self._heard(Heard("", done, steps, speed=whole.read()[1], milestone=True))
 
 
-def write(path: Path, words: Sequence[str], table: Floats) -> None:
-    """Save in the binary layout of word2vec, whole or not at all."""
+def write(file: BinaryIO, words: Sequence[str], table: Floats) -> None:
+    """In the binary layout of word2vec."""
     if not np.isfinite(table).all():
         raise HardnerError("a vector has become no number; lower the rate")
-    with atomic_binary(path) as file:
-        file.write(f"{len(words)} {table.shape[1]}\n".encode())
-        for word, row in zip(words, table.astype("<f4"), strict=True):
-            file.write(word.encode() + b" " + row.tobytes() + b"\n")
+    file.write(f"{len(words)} {table.shape[1]}\n".encode())
+    for word, row in zip(words, table.astype("<f4"), strict=True):
+        file.write(word.encode() + b" " + row.tobytes() + b"\n")
