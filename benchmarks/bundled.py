@@ -18,10 +18,10 @@ import torch
 
 import hardner
 from hardner import corpora
-from hardner.evaluate.exam import Exam
+from hardner.evaluate.test_set import Exam
 from hardner.evaluate.provenance import commit
-from hardner.learn.material import relabelled
-from hardner.predict.guidelines import following
+from hardner.meta.source_data import relabelled
+from hardner.tag.guidelines import following
 
 HEADS = {"Disease": "Disease", "Drug": "Chemical", "Gene": "Gene", "Species": "Species"}
 LEVELS = {

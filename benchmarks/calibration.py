@@ -15,9 +15,9 @@ from pathlib import Path
 from record import record
 
 from hardner import corpora
-from hardner.learn.material import relabelled
-from hardner.predict.calibrate import Bin, calibration_error, judged, reliability
-from hardner.predict.predictor import Predictor
+from hardner.meta.source_data import relabelled
+from hardner.tag.calibration import Bin, calibration_error, judged, reliability
+from hardner.tag.predictor import Predictor
 
 PLOT = Path(__file__).parents[1] / "docs" / "images" / "reliability.svg"
 HEADS = {

@@ -22,10 +22,10 @@ from record import record
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from hardner.learn.experiment import experiment
-from hardner.learn.methods import METHODS
-from hardner.learn.run import run
-from hardner.learn.tables import merged
+from hardner.meta.experiment import experiment
+from hardner.meta.methods import METHODS
+from hardner.meta.run import run
+from hardner.meta.config import merged
 
 ITERATIONS = 200
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from hardner import corpora
 from hardner.episodes import few_shot
-from hardner.evaluate.exam import Exam
+from hardner.evaluate.test_set import Exam
 from hardner.evaluate.provenance import commit
 from hardner.evaluate.score import Breakdown
-from hardner.learn.material import BENCHMARK
-from hardner.predict.adapting import adapt
-from hardner.predict.predictor import Predictor
+from hardner.meta.source_data import BENCHMARK
+from hardner.adapt.workflow import adapt
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
 SHOTS, SAMPLES = 20, 2

@@ -19,14 +19,14 @@ import torch
 from trials import Bench, Pool, trial
 
 from hardner import corpora
-from hardner.evaluate.contender import Model, with_words
+from hardner.evaluate.system import Model, with_words
 from hardner.evaluate.targets import domain_of
-from hardner.learn.adaptation import Adaptation, adaptation, kind_of
-from hardner.learn.background import background
-from hardner.learn.experiment import Experiment, experiment, read
-from hardner.learn.folder import EXPERIMENT, MODEL
-from hardner.learn.material import BENCHMARK
-from hardner.learn.tables import flat
+from hardner.adapt.recipe import Adaptation, adaptation, kind_of
+from hardner.adapt.negatives import background
+from hardner.meta.experiment import Experiment, experiment, read
+from hardner.meta.folder import EXPERIMENT, MODEL
+from hardner.meta.source_data import BENCHMARK
+from hardner.meta.config import flat
 from hardner.model.describe import load_model
 
 QUICK = replace(adaptation("quick", "transformer"), steps=25, rate=1.4e-3, background=3, calm=False)

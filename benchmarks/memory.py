@@ -29,7 +29,7 @@ from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
 from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 
 SYLLABLES = (
     "ba",

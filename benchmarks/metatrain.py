@@ -29,9 +29,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from hardner.batch import Batch, Store, TagSet
-from hardner.learn.loop import Rows, Training, begin, loop
-from hardner.learn.methods import Settings, method
-from hardner.learn.outer import judge
+from hardner.meta.loop import Rows, Training, begin, loop
+from hardner.meta.methods import Settings, method
+from hardner.meta.outer import judge
 from hardner.model.characters import Characters
 from hardner.model.encoders import WordEncoder, vocabulary_of
 from hardner.model.heads import SentenceHead
@@ -233,7 +233,7 @@ def learnt_words(words: int, tasks: int = 8, shots: int = 5) -> None:
 def real(root: Path, iterations: int) -> None:
     from hardner.corpora import load
     from hardner.episodes import Sources
-    from hardner.learn.draws import drawing
+    from hardner.meta.draws import drawing
 
     names = ("BC5CDR-chem", "BC4CHEMD", "JNLPBA", "BC2GM", "LINNAEUS", "S800")
     sources = Sources.of_corpora([load(n, root) for n in names])

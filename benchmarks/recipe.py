@@ -21,16 +21,16 @@ import torch
 from trials import Bench, Pool, trial
 
 from hardner import corpora
-from hardner.evaluate.contender import Model, with_words
-from hardner.learn.adaptation import Adaptation, adaptation
-from hardner.learn.background import background
-from hardner.learn.draws import drawing
-from hardner.learn.experiment import experiment
-from hardner.learn.heads import heads_for
-from hardner.learn.loop import begin, loop
-from hardner.learn.material import BENCHMARK, gather, with_labels
-from hardner.learn.network import network
-from hardner.learn.tables import merged
+from hardner.evaluate.system import Model, with_words
+from hardner.adapt.recipe import Adaptation, adaptation
+from hardner.adapt.negatives import background
+from hardner.meta.draws import drawing
+from hardner.meta.experiment import experiment
+from hardner.meta.heads import heads_for
+from hardner.meta.loop import begin, loop
+from hardner.meta.source_data import BENCHMARK, gather, with_labels
+from hardner.meta.network import network
+from hardner.meta.config import merged
 from hardner.model.layers import Params
 from hardner.types import Sentence
 

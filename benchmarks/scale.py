@@ -31,7 +31,7 @@ from hardner.corpora import catalogue
 from hardner.evaluate.results import read as read_results
 from hardner.formats import Report, read, write
 from hardner.formats.conll import read_sentences
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.types import Document
 
 SPEED, OVERHEAD = 1.7, 0.15

@@ -31,18 +31,18 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from hardner import corpora
 from hardner.batch import TagSet
 from hardner.episodes import distinct, numbers
-from hardner.evaluate.exam import Exam
+from hardner.evaluate.test_set import Exam
 from hardner.evaluate.score import Breakdown
-from hardner.learn.adaptation import Adaptation, adaptation, kind_of
-from hardner.learn.fit import background_for, fit, newcomer
-from hardner.learn.graph import arithmetic
-from hardner.learn.material import BENCHMARK
-from hardner.learn.swaps import of_samples
+from hardner.adapt.recipe import Adaptation, adaptation, kind_of
+from hardner.adapt.fit import background_for, fit, newcomer
+from hardner.model.runtime import arithmetic
+from hardner.meta.source_data import BENCHMARK
+from hardner.adapt.mention_replacement import of_samples
 from hardner.model.describe import load_model
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
-from hardner.predict.doubt import Doubt, Head, doubts
-from hardner.predict.suggest import Shortlist, spread, words_of
+from hardner.tag.uncertainty import Doubt, Head, doubts
+from hardner.tag.suggest import Shortlist, spread, words_of
 from hardner.seeds import seed_of
 from hardner.types import Corpus
 

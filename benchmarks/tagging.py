@@ -98,8 +98,8 @@ def our_forms(
     """The model, and the forms that are made of it."""
     import hardner
     from hardner.export.onnx import to_onnx
-    from hardner.learn.distil import Student
-    from hardner.predict.predictor import Predictor
+    from hardner.adapt.distil import Student
+    from hardner.tag.predictor import Predictor
 
     predictor = hardner.load(model)
     to_onnx(predictor).save(folder / "onnx")

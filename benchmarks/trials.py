@@ -17,14 +17,14 @@ import torch
 
 from hardner.batch import TagSet
 from hardner.episodes import few_shot
-from hardner.evaluate.exam import Exam
+from hardner.evaluate.test_set import Exam
 from hardner.evaluate.provenance import commit
-from hardner.learn.adaptation import Adaptation
-from hardner.learn.fit import background_for, caution_for, cautious, fit, newcomer
-from hardner.learn.graph import arithmetic
-from hardner.learn.lessons import beside, ranked
-from hardner.learn.material import relabelled
-from hardner.learn.swaps import of_samples
+from hardner.adapt.recipe import Adaptation
+from hardner.adapt.fit import background_for, caution_for, cautious, fit, newcomer
+from hardner.model.runtime import arithmetic
+from hardner.adapt.self_training import beside, ranked
+from hardner.meta.source_data import relabelled
+from hardner.adapt.mention_replacement import of_samples
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.types import Corpus, Sentence

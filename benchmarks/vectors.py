@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from hardner import corpora
 from hardner.episodes import few_shot
 from hardner.evaluate.score import score
-from hardner.learn.material import BENCHMARK, relabelled
+from hardner.meta.source_data import BENCHMARK, relabelled
 from hardner.schemes import spans_to_tags, tags_to_spans
 from hardner.types import Sentence
 from hardner.vectors import load_vectors

@@ -12,7 +12,7 @@ from pathlib import Path
 from hardner import corpora
 from hardner.corpora import SPLITS
 from hardner.evaluate.training import write_folders
-from hardner.learn.material import relabelled, with_labels
+from hardner.meta.source_data import relabelled, with_labels
 
 GENES = {
     "BC2GM": "Gene",

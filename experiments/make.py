@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hardner.learn.tables import Table, merged, toml
+from hardner.meta.config import Table, merged, toml
 
 HERE = Path(__file__).parent
 TARGETS = ("Disease", "Drug", "Gene", "Species")

@@ -17,14 +17,14 @@ from torch import Tensor
 
 from hardner.batch import TagSet
 from hardner.corpora import load
-from hardner.learn.material import relabelled, with_labels
+from hardner.meta.source_data import relabelled, with_labels
 from hardner.model.describe import describe, files_of, load_model
 from hardner.model.layers import Params, part_of, scoped
 from hardner.model.tagger import Tagger
-from hardner.predict import folder
-from hardner.predict.calibrate import calibrated, temperature
-from hardner.predict.guidelines import GUIDELINES, Head, placed, save
-from hardner.predict.predictor import Predictor
+from hardner.tag import folder
+from hardner.tag.calibration import calibrated, temperature
+from hardner.tag.guidelines import GUIDELINES, Head, placed, save
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
 HEADS = {

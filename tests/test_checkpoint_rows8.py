@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from hardner import checkpoint, rows8
+from hardner import checkpoint
+
+from hardner import int8 as rows8
 from hardner.errors import FileError, HardnerError
 
 W = "weights.safetensors"

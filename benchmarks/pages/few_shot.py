@@ -11,7 +11,7 @@ from hardner.evaluate.published import figures
 from hardner.evaluate.render import markdown
 from hardner.evaluate.results import Result, gather
 from hardner.evaluate.table import Table, build
-from hardner.learn.material import BENCHMARK
+from hardner.meta.source_data import BENCHMARK
 
 RESULTS = Path(__file__).parents[2] / "results" / "few_shot.jsonl"
 BEST = "hardner"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from statistics import fmean
 
-from hardner.evaluate.plans import Size
+from hardner.evaluate.protocols import Size
 from hardner.evaluate.significance import Comparison, compare, holm
 from hardner.evaluate.table import LEVEL, Row, Table
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hardner.types import Document, Entity
 
 if TYPE_CHECKING:
-    from hardner.predict.predictor import Predictor, load
+    from hardner.tag.predictor import Predictor, load
 
 __version__ = "0.1.0"
 __all__ = ["Document", "Entity", "Predictor", "__version__", "load"]
@@ -21,6 +21,6 @@ def __getattr__(name: str) -> Any:
     """What needs a network is imported when it is first asked for."""
     if name not in ("Predictor", "load"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hardner.predict import predictor
+    from hardner.tag import predictor
 
     return getattr(predictor, name)

@@ -18,7 +18,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import hardner
-from hardner import rows8, shards
+from hardner import shards
+from hardner import int8 as rows8
 from hardner.errors import FileError, HardnerError
 from hardner.swap import replaced_folder
 

@@ -14,7 +14,8 @@ from predict.adapted import DRUGS, RULE, known
 import hardner
 from hardner import checkpoint
 from hardner.formats import Report, write
-from hardner.predict import adapting, crossval
+from hardner.adapt import workflow as adapting
+from hardner.adapt import cross_validation as crossval
 from hardner.types import Document, Entity
 
 PLAIN = tiny.sentences("Disease")[:5]

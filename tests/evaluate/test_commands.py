@@ -15,8 +15,8 @@ from formats.command import Command
 from hardner.cli.evaluate import KEPT
 from hardner.evaluate import training
 from hardner.evaluate.results import ResultFile
-from hardner.learn.adaptation import PRESETS, Pupil
-from hardner.learn.run import run
+from hardner.adapt.recipe import PRESETS, Pupil
+from hardner.meta.run import run
 from hardner.model.describe import save_model
 
 

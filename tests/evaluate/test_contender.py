@@ -12,10 +12,10 @@ from hardner import corpora
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate import targets
-from hardner.evaluate.contender import Model, for_corpus, of_folder, with_words
-from hardner.evaluate.entrants import equal_groups
-from hardner.evaluate.plans import passing_share, protocol
-from hardner.evaluate.protocol import Desk, execute
+from hardner.evaluate.system import Model, for_corpus, of_folder, with_words
+from hardner.evaluate.runners import equal_groups
+from hardner.evaluate.protocols import passing_share, protocol
+from hardner.evaluate.execute import Desk, execute
 from hardner.model.describe import save_model
 from hardner.types import Corpus, Sentence, Span
 

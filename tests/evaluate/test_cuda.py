@@ -9,10 +9,10 @@ from evaluate.test_protocol import PLAN, contender, lines, trained
 from learn.test_fit import ROWS, RULE, SEEDS, target
 from learn.test_lessons import MORE, TAUGHT
 
-from hardner.evaluate.contender import Model
-from hardner.evaluate.exam import Exam
-from hardner.evaluate.protocol import Desk, execute
-from hardner.learn.fit import fit
+from hardner.evaluate.system import Model
+from hardner.evaluate.test_set import Exam
+from hardner.evaluate.execute import Desk, execute
+from hardner.adapt.fit import fit
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
 

@@ -16,14 +16,14 @@ from hardner.errors import HardnerError
 from hardner.evaluate import curve_plots, relations
 from hardner.evaluate.curve_lines import Place, Point, append, mend, read
 from hardner.evaluate.curves import CURVES, SPACE, TASKS, Study, combined
-from hardner.evaluate.exam import Exam
+from hardner.evaluate.test_set import Exam
 from hardner.evaluate.fisher import fisher, similarity, task_vector
 from hardner.evaluate.score import score
 from hardner.evaluate.targets import load
 from hardner.evaluate.watch import Watch, narrowed
-from hardner.learn.experiment import Experiment, experiment
-from hardner.learn.methods import method
-from hardner.learn.tables import merged, toml
+from hardner.meta.experiment import Experiment, experiment
+from hardner.meta.methods import method
+from hardner.meta.config import merged, toml
 from hardner.model.layers import SCORING
 
 TINY: dict[str, Any] = {

@@ -5,7 +5,7 @@ from evaluate.made import of_f1
 
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.plots import FIGURES, save, style
-from hardner.learn.material import BENCHMARK
+from hardner.meta.source_data import BENCHMARK
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 

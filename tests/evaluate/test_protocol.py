@@ -12,16 +12,16 @@ from hardner.batch import TagSet
 from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate import predictions, targets
-from hardner.evaluate.contender import Contender, Model
-from hardner.evaluate.entrants import Fitted
-from hardner.evaluate.exam import Exam
-from hardner.evaluate.plans import PROTOCOLS
-from hardner.evaluate.protocol import Desk, execute
+from hardner.evaluate.system import Contender, Model
+from hardner.evaluate.runners import Fitted
+from hardner.evaluate.test_set import Exam
+from hardner.evaluate.protocols import PROTOCOLS
+from hardner.evaluate.execute import Desk, execute
 from hardner.evaluate.results import KEY, ResultFile, read, read_configs
 from hardner.evaluate.samples import SampleBook
 from hardner.evaluate.score import breakdown, score
-from hardner.learn.adaptation import Adaptation, Pupil
-from hardner.learn.optim import Optimizer
+from hardner.adapt.recipe import Adaptation, Pupil
+from hardner.meta.optim import Optimizer
 from hardner.model.tagger import Tagger
 
 RULE = Adaptation(3, 1e-3, Optimizer("adamw"), batch=2, pupil=Pupil(steps=4, batch=3))
@@ -208,7 +208,7 @@ def test_a_sample_is_not_its_own_unlabelled_text(monkeypatch):
         seen.append((store, rows, unlabelled))
         return params
 
-    monkeypatch.setattr("hardner.evaluate.entrants.fit", fit)
+    monkeypatch.setattr("hardner.evaluate.runners.fit", fit)
     corpus = targets.load("Gene", tiny.ROOT)
     drawn = {i: {"Gene": few_shot("Gene", corpus.train, 5, i)} for i in range(3)}
     for most in (7, 1000):

@@ -10,7 +10,7 @@ from evaluate.made import of_f1, result
 
 from hardner.errors import HardnerError
 from hardner.evaluate import published
-from hardner.evaluate.plans import PROTOCOLS
+from hardner.evaluate.protocols import PROTOCOLS
 from hardner.evaluate.published import figures
 from hardner.evaluate.render import FORMATS, as_csv, latex, markdown, text
 from hardner.evaluate.significance import compare, holm

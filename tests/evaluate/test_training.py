@@ -9,13 +9,13 @@ import pytest
 import tiny
 
 from hardner.errors import HardnerError
-from hardner.evaluate.contender import of_folder
-from hardner.evaluate.plans import PROTOCOLS
-from hardner.evaluate.protocol import Desk, execute
+from hardner.evaluate.system import of_folder
+from hardner.evaluate.protocols import PROTOCOLS
+from hardner.evaluate.execute import Desk, execute
 from hardner.evaluate.results import read
 from hardner.evaluate.table import build
 from hardner.evaluate.training import of_experiment, write_folders
-from hardner.learn.experiment import Experiment, experiment
+from hardner.meta.experiment import Experiment, experiment
 from hardner.types import Sentence, Span
 
 DOMAINS = ("BC", "BN", "CTS", "NW", "UN", "WL")

@@ -9,7 +9,7 @@ from predict.small_models import predictor
 from hardner.errors import HardnerError
 from hardner.export.check import Checked, check, example, refuse
 from hardner.export.onnx import to_onnx
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
 MODEL = predictor("transformer")

@@ -26,7 +26,7 @@ from hardner.errors import HardnerError
 from hardner.export.huggingface import write
 from hardner.model.huggingface import tags_of
 from hardner.model.layers import SCORING
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
 TEXT = "Aspirin may worsen asthma in mice , and BRCA1 is a gene"

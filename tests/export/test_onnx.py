@@ -17,7 +17,7 @@ from hardner.export.onnx import graph_of, to_onnx
 from hardner.model.layers import SCORING, mask_of
 from hardner.model.layout import in_windows
 from hardner.model.onnx import EMISSIONS, PIECES, PLACES, WORDS
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
 KINDS = ("transformer", "bert")

@@ -8,12 +8,12 @@ import torch
 from safetensors.torch import save_file
 
 from hardner.episodes import Sources
-from hardner.learn.draws import drawing
-from hardner.learn.heads import heads_for
-from hardner.learn.loop import Training, begin, loop
-from hardner.learn.methods import Settings, method
-from hardner.learn.optim import Optimizer
-from hardner.learn.ranks import ALONE, Ranks, joined
+from hardner.meta.draws import drawing
+from hardner.meta.heads import heads_for
+from hardner.meta.loop import Training, begin, loop
+from hardner.meta.methods import Settings, method
+from hardner.meta.optim import Optimizer
+from hardner.meta.distributed import ALONE, Ranks, joined
 
 SOURCES = Sources.of({d: tiny.sentences(d) for d in tiny.DOMAINS})
 CASES = {

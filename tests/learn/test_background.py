@@ -9,8 +9,8 @@ import tiny
 import torch
 from learn.test_fit import ROWS, RULE, SEEDS, target
 
-from hardner.learn.background import FILE, background
-from hardner.learn.fit import background_for, fit
+from hardner.adapt.negatives import FILE, background
+from hardner.adapt.fit import background_for, fit
 
 
 def test_every_sentence_is_there_without_its_names():

@@ -9,7 +9,7 @@ from predict.small_models import predictor
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
-from hardner.learn.distil import (
+from hardner.adapt.distil import (
     LONGEST,
     Distillation,
     Student,
@@ -21,7 +21,7 @@ from hardner.learn.distil import (
 from hardner.model.characters import Characters
 from hardner.model.layers import SCORING, Params
 from hardner.model.tagger import Tagger
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
 TEXTS = tiny.everything()[0][::4]

@@ -5,11 +5,11 @@ import tiny
 import torch
 
 from hardner.episodes import Sources
-from hardner.learn.draws import drawing
-from hardner.learn.heads import heads_for
-from hardner.learn.loop import Training, begin, loop
-from hardner.learn.methods import METHODS, Method, Settings, method
-from hardner.learn.optim import Optimizer
+from hardner.meta.draws import drawing
+from hardner.meta.heads import heads_for
+from hardner.meta.loop import Training, begin, loop
+from hardner.meta.methods import METHODS, Method, Settings, method
+from hardner.meta.optim import Optimizer
 from hardner.model.layers import part_of
 from hardner.model.tagger import Tagger
 

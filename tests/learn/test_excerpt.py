@@ -8,10 +8,10 @@ import tiny
 import torch
 
 from hardner.batch import Batch
-from hardner.learn.excerpt import excerpt
-from hardner.learn.heads import heads_for
-from hardner.learn.methods import Settings, method
-from hardner.learn.outer import Verdict, evaluate, judge
+from hardner.meta.sparse_embedding import excerpt
+from hardner.meta.heads import heads_for
+from hardner.meta.methods import Settings, method
+from hardner.meta.outer import Verdict, evaluate, judge
 from hardner.model.encoders import WordEncoder
 from hardner.model.layers import Mode, Params, embed
 from hardner.model.tagger import Tagger

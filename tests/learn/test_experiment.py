@@ -10,7 +10,7 @@ import pytest
 
 from hardner import checkpoint
 from hardner.errors import HardnerError
-from hardner.learn.experiment import (
+from hardner.meta.experiment import (
     Data,
     Devel,
     Encoder,
@@ -22,9 +22,9 @@ from hardner.learn.experiment import (
     parse,
     read,
 )
-from hardner.learn.methods import METHODS
-from hardner.learn.presets import PRESETS
-from hardner.learn.tables import merged, toml
+from hardner.meta.methods import METHODS
+from hardner.meta.presets import PRESETS
+from hardner.meta.config import merged, toml
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "experiments").glob("*.toml"))

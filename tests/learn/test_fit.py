@@ -9,12 +9,12 @@ import torch
 
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.evaluate.exam import Exam
+from hardner.evaluate.test_set import Exam
 from hardner.evaluate.score import Breakdown, breakdown, score
-from hardner.learn.adapt import adapt
-from hardner.learn.adaptation import PRESETS, Adaptation, adaptation
-from hardner.learn.fit import Tail, batches, fit
-from hardner.learn.optim import Optimizer
+from hardner.meta.inner_loop import adapt
+from hardner.adapt.recipe import PRESETS, Adaptation, adaptation
+from hardner.adapt.fit import Tail, batches, fit
+from hardner.meta.optim import Optimizer
 from hardner.model.layers import part_of
 
 RULE = Adaptation(
@@ -168,7 +168,7 @@ def test_small_batches_change_nothing(monkeypatch):
     tagger, params, _ = target("bilstm")
     exam = Exam(tagger, tiny.sentences("Gene", "test"))
     whole = exam(params)
-    monkeypatch.setattr("hardner.evaluate.exam.ROOM", {"cpu": 40})
+    monkeypatch.setattr("hardner.evaluate.test_set.ROOM", {"cpu": 40})
     assert exam(params) == whole
 
 

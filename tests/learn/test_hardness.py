@@ -11,10 +11,10 @@ import tiny
 from formats.command import Command
 
 from hardner.errors import HardnerError
-from hardner.learn.experiment import experiment
-from hardner.learn.hardness import Curve, Hardness, bracketed, plot, ranked
-from hardner.learn.journal import entries
-from hardner.learn.run import run
+from hardner.meta.experiment import experiment
+from hardner.meta.hardness import Curve, Hardness, bracketed, plot, ranked
+from hardner.meta.log import entries
+from hardner.meta.run import run
 from hardner.types import Sentence, Span
 
 
@@ -68,7 +68,7 @@ def test_tasks_are_drawn_again_and_ranked(hgda: Path) -> None:
 
 def found_in(domain: str) -> list[Sentence]:
     """With the ids that a run gives them."""
-    from hardner.learn.material import gather
+    from hardner.meta.source_data import gather
 
     data = {"root": str(tiny.ROOT), "layout": "folders"}
     return list(gather(experiment({"data": data})).train.sentences[domain])

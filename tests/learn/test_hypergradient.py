@@ -9,9 +9,9 @@ from learn.quadratic import N, Quadratic, problem, start
 from torch import Tensor
 
 from hardner.errors import HardnerError
-from hardner.learn.inner import Inner
-from hardner.learn.outer import Objective, judge
-from hardner.learn.terms import Term, domain, tag
+from hardner.meta.inner import Inner
+from hardner.meta.outer import Objective, judge
+from hardner.meta.terms import Term, domain, tag
 from hardner.model.layers import Mode, Params
 
 TASKS = 3

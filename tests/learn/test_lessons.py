@@ -10,9 +10,9 @@ import torch
 from learn.test_fit import ROWS, RULE, SEEDS, target
 
 from hardner.batch import TagSet
-from hardner.learn.adaptation import Pupil
-from hardner.learn.fit import fit
-from hardner.learn.lessons import LONGEST, opinion_loss, opinions, ranked, teach
+from hardner.adapt.recipe import Pupil
+from hardner.adapt.fit import fit
+from hardner.adapt.self_training import LONGEST, opinion_loss, opinions, ranked, teach
 from hardner.model.decoders import Chain, Emissions, constraints, tag_loss
 from hardner.model.layers import SCORING, part_of
 from hardner.types import Sentence, Span
@@ -199,7 +199,7 @@ def test_the_pupil_is_heard():
 def test_small_parts_change_nothing(monkeypatch):
     tagger, params, store = target("bilstm")
     whole = teach(tagger, params, store, MORE)
-    monkeypatch.setattr("hardner.learn.lessons.ROOM", {"cpu": 60})
+    monkeypatch.setattr("hardner.adapt.self_training.ROOM", {"cpu": 60})
     parts = teach(tagger, params, store, MORE)
     assert torch.allclose(parts.tags, whole.tags, atol=1e-12)
     assert torch.allclose(parts.steps, whole.steps, atol=1e-12)

@@ -10,12 +10,12 @@ from learn.test_fit import ROWS, RULE, SEEDS, target
 
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.evaluate.exam import Exam
-from hardner.learn.adapt import adapt
-from hardner.learn.fit import caution_for, fit, newcomer
-from hardner.learn.inner import Inner
-from hardner.learn.lift import lift, lifted, mean_decoder
-from hardner.learn.optim import Optimizer
+from hardner.evaluate.test_set import Exam
+from hardner.meta.inner_loop import adapt
+from hardner.adapt.fit import caution_for, fit, newcomer
+from hardner.meta.inner import Inner
+from hardner.adapt.cached_layers import lift, lifted, mean_decoder
+from hardner.meta.optim import Optimizer
 from hardner.model.layers import SCORING, part_of
 from hardner.types import Sentence
 

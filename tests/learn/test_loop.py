@@ -9,11 +9,11 @@ import torch
 
 from hardner.batch import Ints, Store, bucket
 from hardner.episodes import Sources
-from hardner.learn.draws import draw_episodes, drawing, offsets
-from hardner.learn.graph import Replay
-from hardner.learn.heads import heads_for
-from hardner.learn.loop import Training, begin, devel_loss, loop
-from hardner.learn.methods import METHODS, Settings, method
+from hardner.meta.draws import draw_episodes, drawing, offsets
+from hardner.model.runtime import Replay
+from hardner.meta.heads import heads_for
+from hardner.meta.loop import Training, begin, devel_loss, loop
+from hardner.meta.methods import METHODS, Settings, method
 from hardner.model import crf_scaled, recurrent
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from hardner.batch import Batch, TagSet
-from hardner.learn.adapt import adapt
-from hardner.learn.heads import heads_for
-from hardner.learn.inner import spread
-from hardner.learn.methods import Settings, method
-from hardner.learn.outer import judge
+from hardner.meta.inner_loop import adapt
+from hardner.meta.heads import heads_for
+from hardner.meta.inner import spread
+from hardner.meta.methods import Settings, method
+from hardner.meta.outer import judge
 from hardner.model.characters import Characters
 from hardner.model.encoders import WordEncoder
 from hardner.model.layers import Mode, Params, part_of

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hardner.learn.optim import Optimizer, clip
+from hardner.meta.optim import Optimizer, clip
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from safetensors.torch import load_file
 
 from hardner import checkpoint
 from hardner.errors import HardnerError
-from hardner.learn.experiment import experiment
-from hardner.learn.journal import entries
-from hardner.learn.ranks import ALONE, Ranks, joined
-from hardner.learn.run import run
-from hardner.learn.tables import merged, toml
+from hardner.meta.experiment import experiment
+from hardner.meta.log import entries
+from hardner.meta.distributed import ALONE, Ranks, joined
+from hardner.meta.run import run
+from hardner.meta.config import merged, toml
 from hardner.model.layers import Mode, dropout
 
 TINY: dict[str, Any] = {

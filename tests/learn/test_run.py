@@ -16,15 +16,15 @@ import pytest
 import tiny
 import torch
 
-import hardner.learn.run
+import hardner.meta.run
 from hardner import checkpoint
 from hardner.errors import HardnerError
-from hardner.learn.experiment import Experiment, experiment
-from hardner.learn.journal import entries
-from hardner.learn.material import gather
-from hardner.learn.network import network
-from hardner.learn.run import Heard, Standing, run
-from hardner.learn.tables import merged, toml
+from hardner.meta.experiment import Experiment, experiment
+from hardner.meta.log import entries
+from hardner.meta.source_data import gather
+from hardner.meta.network import network
+from hardner.meta.run import Heard, Standing, run
+from hardner.meta.config import merged, toml
 from hardner.model.characters import ALPHABET
 from hardner.model.describe import load_model
 
@@ -174,7 +174,7 @@ def test_some_labels_and_most_devel_sentences(known: Path) -> None:
 def test_a_corpus_of_many_types_comes_without_those_of_the_target(
     known: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hardner.learn.material, "RARE", 2)
+    monkeypatch.setattr(hardner.meta.source_data, "RARE", 2)
     tagged = "a\tB-Cancer\nb\tO\nc\tB-Cell\nd\tI-Cell\ne\tB-Organism\nf\tB-Tissue\n\n"
     (known / "BioNLP13CG").mkdir()
     for split in ("train", "devel", "test"):
@@ -204,7 +204,7 @@ class Killed(BaseException):
 
 def crashing(monkeypatch: pytest.MonkeyPatch, name: str, call: int, after: bool) -> None:
     """Let a function of the run end it at one of its calls, before or after its work."""
-    module, attribute = (checkpoint, "save") if name == "save" else (hardner.learn.run, name)
+    module, attribute = (checkpoint, "save") if name == "save" else (hardner.meta.run, name)
     real, calls = getattr(module, attribute), 0
 
     def stand_in(*arguments: Any, **options: Any) -> Any:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_fit import ROWS, RULE, SEEDS, target
 
-from hardner.learn.fit import fit
-from hardner.learn.swaps import of_samples, swapped, with_mentions
+from hardner.adapt.fit import fit
+from hardner.adapt.mention_replacement import of_samples, swapped, with_mentions
 from hardner.types import Sentence, Span
 
 

@@ -2,9 +2,9 @@
 
 import torch
 
-from hardner.learn.methods import scaled
-from hardner.learn.terms import Term, domain, tag
-from hardner.learn.weighting import hardness, weigh
+from hardner.meta.methods import scaled
+from hardner.meta.terms import Term, domain, tag
+from hardner.meta.weighting import hardness, weigh
 
 
 def test_weights_reproduce_eq_2_on_hand_numbers():

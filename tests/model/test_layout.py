@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardner.batch import Batch, TagSet, bucket
-from hardner.learn.lift import lift, lifted
+from hardner.adapt.cached_layers import lift, lifted
 from hardner.model.encoders import PieceEncoder
 from hardner.model.layers import Mode
 from hardner.model.layout import in_windows, lay_out

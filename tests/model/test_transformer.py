@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from hardner.errors import HardnerError
-from hardner.learn.graph import multiplies_halves
+from hardner.model.runtime import multiplies_halves
 from hardner.model.layers import Mode, Params, scoped
 from hardner.model.transformer import Transformer
 

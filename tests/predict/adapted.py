@@ -7,10 +7,10 @@ import numpy as np
 import tiny
 
 from hardner.batch import TagSet
-from hardner.learn.adaptation import Adaptation, Pupil
-from hardner.learn.fit import fit, newcomer
-from hardner.learn.optim import Optimizer
-from hardner.predict.predictor import Predictor
+from hardner.adapt.recipe import Adaptation, Pupil
+from hardner.adapt.fit import fit, newcomer
+from hardner.meta.optim import Optimizer
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
 RULE = Adaptation(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
 TIES = 0.01

@@ -5,7 +5,7 @@ import itertools
 import torch
 
 from hardner.model.layers import SCORING
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
 

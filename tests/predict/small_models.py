@@ -11,7 +11,7 @@ import torch
 
 from hardner.model.layers import SCORING, Params
 from hardner.model.tagger import Tagger
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 
 
 def predictor(kind: str = "bilstm", scheme: str = "IOB2", decoder: str = "crf") -> Predictor:

@@ -11,17 +11,19 @@ from adapted import DRUGS, RULE, known
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
-from hardner.learn.fit import fit, newcomer
+from hardner.adapt.fit import fit, newcomer
 from hardner.model.branched import Branched
 from hardner.model.describe import load_model, save_model, shapes
-from hardner.predict import adapting, crossval, guard
-from hardner.predict.adapting import adapt
-from hardner.predict.crossval import Course, counted, crossed, folds_of
-from hardner.predict.examples import examples
-from hardner.predict.forecast import Range, Trial, f1_of, forecast
-from hardner.predict.guard import Refused
-from hardner.predict.keeping import Model
-from hardner.predict.predictor import Predictor
+from hardner.adapt import workflow as adapting
+from hardner.adapt import cross_validation as crossval
+from hardner.adapt import checks as guard
+from hardner.adapt.workflow import adapt
+from hardner.adapt.cross_validation import Course, counted, crossed, folds_of
+from hardner.adapt.examples import examples
+from hardner.adapt.forecast import Range, Trial, f1_of, forecast
+from hardner.adapt.checks import Refused
+from hardner.tag.added_heads import Model
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
 GENES = tiny.sentences("Gene")

@@ -12,7 +12,7 @@ from sequences import truth
 
 import hardner
 from hardner.errors import HardnerError
-from hardner.predict.calibrate import (
+from hardner.tag.calibration import (
     Bin,
     calibrated,
     calibration_error,

@@ -9,10 +9,10 @@ import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardner.predict import cutting
-from hardner.predict.cutting import CONTEXT, LONGEST, pieces_of_text, pieces_of_tokens
-from hardner.predict.marks import Mark, apart
-from hardner.predict.stream import in_order
+from hardner.tag import windows as cutting
+from hardner.tag.windows import CONTEXT, LONGEST, pieces_of_text, pieces_of_tokens
+from hardner.tag.mentions import Mark, apart
+from hardner.tag.stream import in_order
 from hardner.text import sentences
 from hardner.types import Document
 

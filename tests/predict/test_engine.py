@@ -9,10 +9,10 @@ import torch
 from agreement import TIES, agree, outcome
 
 from hardner.batch import bucket
-from hardner.predict import engine
-from hardner.predict.engine import Engine
-from hardner.predict.predictor import Predictor
-from hardner.predict.stream import room_for
+from hardner.tag import engine
+from hardner.tag.engine import Engine
+from hardner.tag.predictor import Predictor
+from hardner.tag.stream import room_for
 from hardner.types import Sentence
 
 

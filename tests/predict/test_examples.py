@@ -4,7 +4,7 @@ import pytest
 from adapted import labelled
 
 from hardner.errors import HardnerError
-from hardner.predict.examples import examples
+from hardner.adapt.examples import examples
 from hardner.types import Sentence, Span
 
 STENT = ("a stent was placed", "O B-Device O O")

@@ -14,7 +14,7 @@ import tiny
 import hardner
 from hardner.errors import HardnerError
 from hardner.model.describe import save_model
-from hardner.predict import folder
+from hardner.tag import folder
 
 TEXT = "Aspirin may worsen asthma in mice, and BRCA1 is a gene."
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hardner.predict.forecast import LEVEL, Range, Trial, forecast, resampled
+from hardner.adapt.forecast import LEVEL, Range, Trial, forecast, resampled
 
 
 def sentences(f1, count, rng):

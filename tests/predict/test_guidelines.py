@@ -6,9 +6,9 @@ from formats.command import Command
 
 import hardner
 from hardner.errors import HardnerError
-from hardner.learn.material import BENCHMARK
-from hardner.predict.folder import BUNDLED
-from hardner.predict.guidelines import Head, following, known, save
+from hardner.meta.source_data import BENCHMARK
+from hardner.tag.folder import BUNDLED
+from hardner.tag.guidelines import Head, following, known, save
 
 TEXT = "Mutant p53 protein in HeLa cells and mice with breast cancer was inhibited by aspirin."
 

@@ -15,7 +15,7 @@ from sequences import truth
 import hardner
 from hardner.errors import HardnerError
 from hardner.formats import Report, read
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.schemes import tags_to_spans
 from hardner.types import Document, Passage, Sentence
 

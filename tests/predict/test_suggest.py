@@ -10,9 +10,9 @@ import tiny
 import torch
 
 from hardner.errors import HardnerError
-from hardner.predict.doubt import Doubt, Head, doubts, entropies
-from hardner.predict.predictor import Predictor
-from hardner.predict.suggest import (
+from hardner.tag.uncertainty import Doubt, Head, doubts, entropies
+from hardner.tag.predictor import Predictor
+from hardner.tag.suggest import (
     AGAIN,
     Candidate,
     Shortlist,

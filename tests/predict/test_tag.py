@@ -19,7 +19,7 @@ import hardner
 from hardner.cli import outputs
 from hardner.errors import FileError
 from hardner.formats import FORMATS, Report, read, write
-from hardner.predict.inputs import Inputs
+from hardner.scale.documents import Inputs
 from hardner.types import Document
 
 TEXT = "Aspirin may worsen asthma in mice, and BRCA1 is a gene. It causes liver disease."
@@ -220,7 +220,7 @@ def test_resuming_a_file_of_lines(call: Command, tmp_path: Path, corpus: Path) -
 
 
 def stamp(path: Path) -> str:
-    from hardner.predict.job import stamp
+    from hardner.scale.output import stamp
 
     return stamp(path)
 

@@ -8,7 +8,7 @@ import tiny
 import torch
 from agreement import TIES, agree, outcome
 
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 
 CLOSE = {"bilstm": (5e-4, 0.0), "bert": (5e-4, 0.0), "transformer": (5e-3, TIES)}
 """How far results may lie apart: the transformer multiplies in float16 there."""

@@ -12,7 +12,7 @@ import pytest
 from scale.made import lines, model, texts
 
 from hardner.errors import HardnerError
-from hardner.evaluate.plans import protocol
+from hardner.evaluate.protocols import protocol
 from hardner.scale import cluster, tag
 from hardner.scale.cells import apart
 

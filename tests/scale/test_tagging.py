@@ -13,7 +13,7 @@ from scale.made import content, ids, lines, model, receipts, texts
 
 from hardner.errors import HardnerError
 from hardner.formats import Report, read, write
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.scale import Summary, inputs, plan, reading, tag
 from hardner.types import Document
 

@@ -10,7 +10,7 @@ from schemathesis import Case
 from schemathesis.generation import GenerationMode
 from serve_bench import TEXT, adapting, add, add_type, client, label, settings
 
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.serve.app import routed
 
 EXAMPLES = 15

@@ -26,7 +26,7 @@ from hardner.errors import HardnerError
 from hardner.model.describe import save_model
 from hardner.model.encoders import WordEncoder
 from hardner.model.tagger import Tagger
-from hardner.predict.predictor import load
+from hardner.tag.predictor import load
 from hardner.serve.schema import APPLICATION
 from hardner.serve.server import serve
 from hardner.serve.store import Store

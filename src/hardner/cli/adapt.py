@@ -23,10 +23,10 @@ from hardner.types import Sentence
 
 if TYPE_CHECKING:
     from hardner.evaluate.score import Score
-    from hardner.predict.adapting import Report as Learnt
-    from hardner.predict.examples import Examples
-    from hardner.predict.forecast import Range
-    from hardner.predict.predictor import Predictor
+    from hardner.adapt.workflow import Report as Learnt
+    from hardner.adapt.examples import Examples
+    from hardner.adapt.forecast import Range
+    from hardner.tag.predictor import Predictor
 
 
 def adapt(
@@ -104,7 +104,7 @@ def adapt(
 
 
 def _labelled(path: str, label: str | None, format: str | None) -> "Examples":
-    from hardner.predict.examples import examples
+    from hardner.adapt.examples import examples
 
     try:
         return examples(_sentences(path, format), label)
@@ -151,8 +151,8 @@ def _adapted(
     force: bool,
     out: Path,
 ) -> "tuple[Learnt, Predictor]":
-    from hardner.predict.adapting import adapt as learn
-    from hardner.predict.predictor import Predictor
+    from hardner.adapt.workflow import adapt as learn
+    from hardner.tag.predictor import Predictor
 
     start = Predictor.load(model, device)
     with _listening() as heard:
@@ -227,7 +227,7 @@ def _many(count: int, name: str) -> str:
 
 
 def _lines(report: "Learnt", score: "Score | None", out: Path, following: str) -> Iterator[str]:
-    from hardner.predict.forecast import LEVEL
+    from hardner.adapt.forecast import LEVEL
 
     beside = f", beside {report.unlabelled:,} without labels" if report.unlabelled else ""
     given = f"{_many(report.sentences, 'sentence')}, {_many(report.mentions, 'mention')}"

@@ -48,9 +48,9 @@ def distil(
     - `hardner distil *.txt --model ./mine --out ./mine-small --steps 5000`
     """
     from hardner.export.check import check
-    from hardner.learn.distil import Distillation, Student
-    from hardner.learn.distil import distil as teach
-    from hardner.predict.predictor import Predictor, load
+    from hardner.adapt.distil import Distillation, Student
+    from hardner.adapt.distil import distil as teach
+    from hardner.tag.predictor import Predictor, load
     from hardner.pretrain.progress import device_of
 
     chosen = device_of(device)

@@ -91,13 +91,13 @@ def _predicted(
 ) -> "list[Predicted]":
     """What a model says of a corpus, as it is or fitted to a sample."""
     from hardner.evaluate import targets
-    from hardner.evaluate.contender import of_folder
-    from hardner.evaluate.entrants import AsItIs, Entrant, Fitted
-    from hardner.evaluate.plans import PROTOCOLS
+    from hardner.evaluate.system import of_folder
+    from hardner.evaluate.runners import AsItIs, Entrant, Fitted
+    from hardner.evaluate.protocols import PROTOCOLS
     from hardner.evaluate.predictions import Predicted
     from hardner.evaluate.samples import draw
-    from hardner.learn.experiment import Experiment
-    from hardner.learn.run import device_of
+    from hardner.meta.experiment import Experiment
+    from hardner.meta.run import device_of
 
     contender = of_folder(
         path, PROTOCOLS["few_shot"], preset=preset, device=device_of(Experiment())

@@ -15,10 +15,10 @@ from hardner.errors import HardnerError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from hardner.evaluate.contender import Contender
-    from hardner.evaluate.plans import Protocol, Size
-    from hardner.evaluate.protocol import Desk, Done
-    from hardner.learn.run import Heard
+    from hardner.evaluate.system import Contender
+    from hardner.evaluate.protocols import Protocol, Size
+    from hardner.evaluate.execute import Desk, Done
+    from hardner.meta.run import Heard
 
 
 KEPT = "interrupted; what was scored and trained is kept, and the same command goes on"
@@ -116,8 +116,8 @@ def evaluate(
     - `hardner evaluate experiments/metaner.toml --protocol ratios --name In-Domain`
     - `hardner evaluate runs/hgda-disease --engine ray --address 10.0.0.1:6379`
     """
-    from hardner.evaluate.plans import protocol as named
-    from hardner.evaluate.protocol import Desk
+    from hardner.evaluate.protocols import protocol as named
+    from hardner.evaluate.execute import Desk
 
     plan = named(protocol)
     plan = replace(
@@ -157,10 +157,10 @@ class Entry:
         self, plan: "Protocol", heard: "Callable[[Heard], None] | None" = None
     ) -> "Contender":
         """Args: ``heard`` of its training, which is then stopped by Ctrl-C where it can go on."""
-        from hardner.evaluate.contender import of_folder
+        from hardner.evaluate.system import of_folder
         from hardner.evaluate.training import of_experiment
-        from hardner.learn.experiment import Experiment, read
-        from hardner.learn.run import device_of
+        from hardner.meta.experiment import Experiment, read
+        from hardner.meta.run import device_of
 
         if not self.trains:
             where = device_of(Experiment(device=self.device))  # type: ignore[arg-type]
@@ -189,7 +189,7 @@ def _scored(
     engine: Engine,
     address: str | None,
 ) -> "Iterator[Done]":
-    from hardner.evaluate.protocol import execute
+    from hardner.evaluate.execute import execute
 
     if engine is Engine.local:
         return execute(plan, contender, desk)

@@ -10,7 +10,7 @@ from hardner.cli.terminal import stderr
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
-    from hardner.predict.predictor import Predictor
+    from hardner.tag.predictor import Predictor
     from hardner.types import Sentence
 
 
@@ -55,7 +55,7 @@ def export(
     if huggingface is not None and (int8 or check is not None):
         context.fail("--int8 and --check are for --onnx.")
 
-    from hardner.predict.predictor import load
+    from hardner.tag.predictor import load
 
     predictor = load(model)
     if huggingface is not None:

@@ -12,7 +12,7 @@ from rich.text import Text
 from hardner.cli.terminal import stderr
 
 if TYPE_CHECKING:
-    from hardner.learn.hardness import Hard
+    from hardner.meta.hardness import Hard
 
 
 def _numbers(text: str | None) -> str | None:
@@ -49,7 +49,7 @@ def hardness(
     - `hardner hardness runs/hgda-disease --iterations 1,450 -n 2 --plot hardness.svg`
     - `hardner hardness runs/hgda-disease --json`
     """
-    from hardner.learn import hardness as learnt
+    from hardner.meta import hardness as learnt
 
     found = learnt.Hardness.of(run)
     last = len(found.weights) - 1
@@ -76,7 +76,7 @@ def hardness(
 
 
 def _record(task: "Hard") -> dict[str, object]:
-    from hardner.learn.hardness import bracketed
+    from hardner.meta.hardness import bracketed
 
     return {
         "iteration": task.iteration,
@@ -87,7 +87,7 @@ def _record(task: "Hard") -> dict[str, object]:
 
 
 def _table(ranks: "dict[int, list[Hard]]", count: int, sentences: int) -> Table:
-    from hardner.learn.hardness import bracketed
+    from hardner.meta.hardness import bracketed
 
     table = Table("iteration", "weight", "domain", "sentences", box=None, pad_edge=False)
     for iteration, tasks in ranks.items():

@@ -90,8 +90,8 @@ def follow(
     """
     from hardner.cli.model_folder import check_model_folder
     from hardner.cli.terminal import stderr
-    from hardner.predict.guidelines import known
-    from hardner.predict.predictor import load
+    from hardner.tag.guidelines import known
+    from hardner.tag.predictor import load
 
     if not corpora:
         for corpus, head in known().items():

@@ -21,7 +21,7 @@ from hardner.text import sentences, tokenize
 from hardner.types import Document, Entity, Sentence
 
 if TYPE_CHECKING:
-    from hardner.predict.suggest import Suggestion
+    from hardner.tag.suggest import Suggestion
 
 
 def suggest(
@@ -71,9 +71,9 @@ def suggest(
     - `hardner suggest abstracts/ --model device-model --exclude labelled.jsonl`
     - `hardner suggest pool.tsv --model device-model --to brat --out next-ten/`
     """
-    from hardner.predict.predictor import Predictor
-    from hardner.predict.suggest import LONGEST
-    from hardner.predict.suggest import suggest as chosen_from
+    from hardner.tag.predictor import Predictor
+    from hardner.tag.suggest import LONGEST
+    from hardner.tag.suggest import suggest as chosen_from
 
     predictor = Predictor.load(model)
     overlong = 0

@@ -18,9 +18,9 @@ from hardner.formats import Report
 from hardner.types import Document
 
 if TYPE_CHECKING:
-    from hardner.predict.inputs import Inputs, Work
-    from hardner.predict.predictor import Predictor
-    from hardner.predict.workers import Wish
+    from hardner.scale.documents import Inputs, Work
+    from hardner.tag.predictor import Predictor
+    from hardner.scale.workers import Wish
 
 
 def _listed(text: str | None) -> str | None:
@@ -120,9 +120,9 @@ def tag(
             batch_size=batch_size,
         )
         return
-    from hardner.predict.inputs import Inputs
-    from hardner.predict.predictor import Predictor
-    from hardner.predict.workers import Wish
+    from hardner.scale.documents import Inputs
+    from hardner.tag.predictor import Predictor
+    from hardner.scale.workers import Wish
 
     sources, report = files or ["-"], Report()
     output = Output.of(out, target_format, scheme, report)
@@ -180,8 +180,8 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 def _job(model: Path | None, wish: "Wish", source_format: str | None, output: Output) -> str:
     """What decides the result, beside the inputs."""
-    from hardner.predict.folder import BUNDLED
-    from hardner.predict.job import stamp
+    from hardner.tag.folder import BUNDLED
+    from hardner.scale.output import stamp
 
     parts = [stamp(model or BUNDLED), wish.labels, wish.min_score]
     return json.dumps([*parts, source_format, output.format, output.scheme])
@@ -194,7 +194,7 @@ def _tagged(
     workers: int,
     wish: "Wish",
 ) -> Iterator[Document]:
-    from hardner.predict.workers import tagged
+    from hardner.scale.workers import tagged
 
     if workers > 1:
         return tagged(documents, model, workers, wish, predictor.device)
@@ -213,7 +213,7 @@ def _into_folder(
     work: "Work",
 ) -> None:
     """A file for each input; one that is done is written down at once."""
-    from hardner.predict.job import Journal
+    from hardner.scale.output import Journal
 
     assert output.place is not None
     journal = Journal(output.place, job, resume)
@@ -233,7 +233,7 @@ def _by_line(
     work: "Work",
 ) -> None:
     """A line for each document; what is done is kept whatever happens."""
-    from hardner.predict.job import part_of, stamp
+    from hardner.scale.output import part_of, stamp
 
     stamps = [source if is_standard(source) else stamp(source) for source in sources]
     with part_of(path, json.dumps([job, *stamps]), resume) as part:

@@ -47,11 +47,11 @@ def train(
     - `hardner train experiments/hgda-disease.toml --show`
     - `torchrun --nproc-per-node 8 -m hardner train experiments/hgda-disease.toml`
     """
-    from hardner.learn.experiment import read
-    from hardner.learn.folder import MODEL
-    from hardner.learn.ranks import joined
-    from hardner.learn.run import device_of, run
-    from hardner.learn.tables import toml
+    from hardner.meta.experiment import read
+    from hardner.meta.folder import MODEL
+    from hardner.meta.distributed import joined
+    from hardner.meta.run import device_of, run
+    from hardner.meta.config import toml
 
     path, overrides = _parsed(context, arguments)
     experiment = read(path, overrides)
@@ -80,8 +80,8 @@ def train(
 
 def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[Path, dict[str, object]]:
     """The file, and what the dotted options say."""
-    from hardner.learn.experiment import parse
-    from hardner.learn.tables import merged
+    from hardner.meta.experiment import parse
+    from hardner.meta.config import merged
 
     files: list[str] = []
     overrides: dict[str, object] = {}
@@ -111,7 +111,7 @@ def _deaf() -> Iterator[tuple[Callable[..., None], None]]:
 @contextmanager
 def _listening(iterations: int) -> Iterator[tuple[Callable[..., None], Callable[..., None]]]:
     """Whom to tell of a run and of reading before it: a bar on a terminal, else lines."""
-    from hardner.learn.run import Heard
+    from hardner.meta.run import Heard
 
     progress = bar()
     task = progress.add_task("reading", total=iterations)

@@ -22,7 +22,7 @@ from hardner.evaluate.fisher import fisher, task_vector
 from hardner.evaluate.provenance import commit, versions
 from hardner.evaluate.results import record_config
 from hardner.evaluate.watch import Watch
-from hardner.learn.experiment import Experiment
+from hardner.meta.experiment import Experiment
 from hardner.model.layers import Params
 
 TASKS = {"tag": "NER", "mtcls": "mtCLS", "bcls": "bCLS", "mcls": "mCLS"}

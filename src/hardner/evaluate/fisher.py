@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.batch import Ints, Store
-from hardner.learn.inner import spread
+from hardner.meta.inner import spread
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hardner.evaluate import published
-from hardner.evaluate.plans import Size
+from hardner.evaluate.protocols import Size
 from hardner.evaluate.published import MEAN, Figure
 from hardner.evaluate.table import BOUND, LEVEL, Cell, Row, Table
 

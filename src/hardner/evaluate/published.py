@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from hardner.evaluate.plans import Size
+from hardner.evaluate.protocols import Size
 
 MEAN = "mean"
 """The column of the mean over all corpora."""

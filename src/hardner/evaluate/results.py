@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hardner.errors import FileError, HardnerError
-from hardner.evaluate.plans import Size
+from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import Score
 from hardner.files import atomic_write, lines, read_text
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hardner.episodes import few_shot
 from hardner.errors import FileError
-from hardner.evaluate.plans import Size
+from hardner.evaluate.protocols import Size
 from hardner.files import atomic_write, read_text
 from hardner.types import Corpus, Sentence
 

@@ -7,12 +7,12 @@ from statistics import fmean, stdev
 
 from hardner.errors import HardnerError
 from hardner.evaluate import published
-from hardner.evaluate.plans import PROTOCOLS, Size, passing_share
+from hardner.evaluate.protocols import PROTOCOLS, Size, passing_share
 from hardner.evaluate.published import MEAN, Figure
 from hardner.evaluate.results import Result
 from hardner.evaluate.score import Metric
 from hardner.evaluate.significance import Comparison, compare, holm
-from hardner.learn.methods import PLANS
+from hardner.meta.methods import PLANS
 
 LEVEL = 0.05
 BOUND = "In-Domain"

@@ -8,15 +8,15 @@ from pathlib import Path
 from hardner.corpora import SPLITS
 from hardner.errors import HardnerError
 from hardner.evaluate import targets
-from hardner.evaluate.contender import Contender, Model, Sample, contender
-from hardner.evaluate.plans import Protocol, TrainOn
+from hardner.evaluate.system import Contender, Model, Sample, contender
+from hardner.evaluate.protocols import Protocol, TrainOn
 from hardner.files import atomic_write
-from hardner.learn.experiment import Experiment
-from hardner.learn.folder import MODEL
-from hardner.learn.material import gather
-from hardner.learn.methods import PLANS
-from hardner.learn.network import network
-from hardner.learn.run import Heard, device_of, run
+from hardner.meta.experiment import Experiment
+from hardner.meta.folder import MODEL
+from hardner.meta.source_data import gather
+from hardner.meta.methods import PLANS
+from hardner.meta.network import network
+from hardner.meta.run import Heard, device_of, run
 from hardner.model.describe import load_model
 from hardner.schemes import spans_to_tags
 from hardner.types import Corpus, Sentence

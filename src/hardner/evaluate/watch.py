@@ -13,16 +13,16 @@ from torch import Tensor
 from hardner.batch import Batch, Store
 from hardner.episodes import Sources
 from hardner.errors import HardnerError
-from hardner.evaluate.exam import ROOM, Exam
+from hardner.evaluate.test_set import ROOM, Exam
 from hardner.evaluate.score import Breakdown, Score
-from hardner.learn.draws import drawing
-from hardner.learn.experiment import Experiment
-from hardner.learn.graph import arithmetic
-from hardner.learn.loop import begin, loop
-from hardner.learn.material import Material
-from hardner.learn.methods import Method
-from hardner.learn.network import network
-from hardner.learn.run import device_of
+from hardner.meta.draws import drawing
+from hardner.meta.experiment import Experiment
+from hardner.model.runtime import arithmetic
+from hardner.meta.loop import begin, loop
+from hardner.meta.source_data import Material
+from hardner.meta.methods import Method
+from hardner.meta.network import network
+from hardner.meta.run import device_of
 from hardner.model.heads import sentence_labels
 from hardner.model.layers import SCORING, Params, mask_of, scoped
 from hardner.model.tagger import Tagger

@@ -10,7 +10,7 @@ import torch
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
 from hardner.model.layers import SCORING, mask_of
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.text import sentences
 from hardner.types import Document, Sentence, Span
 

@@ -12,7 +12,7 @@ from hardner.model.bert import BertEncoder, configuration, positions, quiet
 from hardner.model.layers import Params
 from hardner.model.pieces import Splitter
 from hardner.model.tagger import Tagger
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.swap import replaced_folder
 
 

@@ -20,7 +20,7 @@ from hardner.model.encoders import PieceEncoder
 from hardner.model.layers import Params, scoped
 from hardner.model.onnx import EMISSIONS, PIECES, PLACES, WORDS, OnnxEncoder
 from hardner.model.tagger import Tagger
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 
 AXES = {
     PIECES: {0: "windows", 1: "pieces"},

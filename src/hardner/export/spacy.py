@@ -24,7 +24,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from hardner.errors import HardnerError
-from hardner.predict.predictor import Predictor, load
+from hardner.tag.predictor import Predictor, load
 from hardner.types import Entity
 
 MODEL, SETTINGS = "model", "settings.json"

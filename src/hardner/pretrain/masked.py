@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.errors import HardnerError
-from hardner.learn.graph import arithmetic
+from hardner.model.runtime import arithmetic
 from hardner.model.layers import SCORING, Params, init_linear, layer_norm, linear, prefixed, scoped
 from hardner.model.transformer import Rotation, Transformer
 from hardner.pretrain.muon import Muon

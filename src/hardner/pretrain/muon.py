@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 import torch
 from torch import Tensor
 
-from hardner.learn.optim import Optimizer
+from hardner.meta.optim import Optimizer
 from hardner.model.layers import Params
 
 BETAS = (0.9, 0.98)

@@ -8,9 +8,9 @@ from hashlib import blake2b
 from pathlib import Path
 
 from hardner.errors import HardnerError
-from hardner.evaluate.contender import Contender
-from hardner.evaluate.plans import Protocol
-from hardner.evaluate.protocol import Desk, Done, execute
+from hardner.evaluate.system import Contender
+from hardner.evaluate.protocols import Protocol
+from hardner.evaluate.execute import Desk, Done, execute
 from hardner.evaluate.results import ResultFile, read, read_configs, record_config
 from hardner.evaluate.samples import SampleBook
 from hardner.evaluate.targets import domain_of
@@ -34,7 +34,7 @@ class Work:
 def spread_cells(
     protocol: Protocol, enter: Enter, trains: bool, desk: Desk, address: str | None = None
 ) -> Iterator[Done]:
-    """As `hardner.evaluate.protocol.execute`, with the cells spread over a cluster.
+    """As `hardner.evaluate.execute.execute`, with the cells spread over a cluster.
 
     Args:
         protocol: What is run; its cells are a target and a size each.

@@ -10,7 +10,7 @@ from typing import Any
 from hardner import __version__
 from hardner.errors import FileError
 from hardner.files import atomic_write, read_text
-from hardner.predict.folder import BUNDLED
+from hardner.tag.folder import BUNDLED
 from hardner.scale.inputs import Input
 
 PLAN = "plan.json"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hardner.formats import Report, write
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.scale.attempts import Attempt
 from hardner.scale.isolate import tagged
 from hardner.scale.ledger import ATTEMPTS, Receipt, hand_in

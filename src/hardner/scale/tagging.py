@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from hardner.errors import FileError, HardnerError
-from hardner.predict.predictor import Predictor
+from hardner.tag.predictor import Predictor
 from hardner.scale import inputs, ledger, plan
 from hardner.scale.cluster import cluster, spread
 from hardner.scale.inputs import Input

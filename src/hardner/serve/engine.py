@@ -9,7 +9,7 @@ import hardner
 from hardner.types import Entity, Sentence, Span
 
 if TYPE_CHECKING:
-    from hardner.predict.suggest import Suggestion
+    from hardner.tag.suggest import Suggestion
 
 BUNDLED = Path(hardner.__file__).parent / "assets" / "model"
 """The model that comes with the package, if one does."""
@@ -48,7 +48,7 @@ class Model(Protocol):
 
 def load(folder: Path | None) -> Model:
     """The model in a folder, or the bundled one."""
-    from hardner.predict.predictor import Predictor
+    from hardner.tag.predictor import Predictor
 
     return Predictor.load(folder)
 
@@ -62,8 +62,8 @@ def adapted(
     heard: Heard,
 ) -> tuple[Model, Learnt]:
     """The model, fitted to the mentions of a label."""
-    from hardner.predict.adapting import adapt
-    from hardner.predict.predictor import Predictor
+    from hardner.adapt.workflow import adapt
+    from hardner.tag.predictor import Predictor
 
     assert isinstance(model, Predictor)
     made, report = adapt(model, sentences, label, keep=keep, force=force, heard=heard)
@@ -84,6 +84,6 @@ def hardest(
     label: str | None,
 ) -> "list[Suggestion]":
     """The sentences to label next."""
-    from hardner.predict.suggest import suggest
+    from hardner.tag.suggest import suggest
 
     return suggest(model, sentences, n, label=label, known=known)  # type: ignore[arg-type]

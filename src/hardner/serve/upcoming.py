@@ -12,7 +12,7 @@ from hardner.text import sentences as sentences_of
 from hardner.types import Document, Sentence
 
 if TYPE_CHECKING:
-    from hardner.predict.suggest import Suggestion
+    from hardner.tag.suggest import Suggestion
 
 CANDIDATES = 100
 """Sentences that are looked at closely, by what a first look says of them."""

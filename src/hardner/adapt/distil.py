@@ -1,0 +1,197 @@
+"""A small, fast network taught by a large one on text without labels.
+
+The student is a BiLSTM over words and letters with the teacher's heads. It learns the teacher's
+probabilities of every tag of every word, of all heads at once.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hardner.batch import Batch, Ints, Store, TagSet
+from hardner.errors import HardnerError
+from hardner.model.runtime import Replay, arithmetic
+from hardner.meta.optim import Optimizer, clip
+from hardner.model.characters import Characters
+from hardner.model.crf_marginals import marginals
+from hardner.model.decoders import FORBIDDEN, UNSHOWN
+from hardner.model.encoders import WordEncoder
+from hardner.model.layers import SCORING, Mode, Params, mask_of
+from hardner.model.tagger import Tagger
+from hardner.seeds import seed_of
+from hardner.types import Sentence
+
+LONGEST = 128
+"""Words of a sentence that is learnt from."""
+POOL = 64
+"""Batches whose sentences are sorted by length together."""
+
+Heard = Callable[[int, float], None]
+"""Told the number of steps done and the last one's loss."""
+EVERY = 50
+"""Steps after which it is told."""
+
+
+@dataclass(frozen=True)
+class Student:
+    """How large the small network is."""
+
+    words: int = 40_000
+    """The most frequent ones have a vector of their own."""
+    dimension: int = 128
+    letters: Characters = field(
+        default_factory=lambda: Characters(embedding=32, filters=96, widths=(2, 3, 4))
+    )
+    hidden: int = 256
+    """Of one direction."""
+
+    def tagger(self, sentences: Sequence[Sentence], tag_sets: Sequence[TagSet]) -> Tagger:
+        """The network, for the words that are seen more than once."""
+        seen = Counter(word for sentence in sentences for word in sentence.tokens)
+        often = (word for word, n in seen.most_common(self.words) if n > 1 and "\n" not in word)
+        encoder = WordEncoder(tuple(often), self.dimension, True, self.letters, "lstm", self.hidden)
+        return Tagger(encoder, tuple(tag_sets), "softmax")
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """How a student is taught."""
+
+    steps: int = 20_000
+    batch: int = 128
+    """Sentences a step."""
+    rate: float = 2e-3
+    """The highest; it rises over the first twentieth of the steps, then falls to zero."""
+    dropout: float = 0.2
+    unseen: float = 0.1
+    """Share of the words that are read by their letters alone."""
+    seed: int = 0
+
+    def share(self, step: int) -> float:
+        """Of the highest rate."""
+        return min(1.0, 20 * (step + 1) / self.steps) * (1 - step / self.steps)
+
+
+def distil(
+    teacher: tuple[Tagger, Params],
+    student: Tagger,
+    sentences: Sequence[Sentence],
+    how: Distillation,
+    *,
+    device: torch.device | str = "cpu",
+    heard: Heard | None = None,
+) -> Params:
+    """The student's parameters after its lessons.
+
+    Args:
+        teacher: A network and its parameters.
+        student: With the teacher's heads.
+        sentences: Their labels, if any, do not count.
+        how: The lessons.
+        device: Where to compute.
+        heard: Called now and then.
+    """
+    if student.tag_sets != teacher[0].tag_sets:
+        raise HardnerError("a student needs the heads of its teacher")
+    texts = [Sentence(s.tokens) for s in sentences if 0 < len(s) <= LONGEST]
+    if not texts:
+        raise HardnerError("there are no sentences to learn from")
+    device = torch.device(device)
+    lesson = _Lesson(
+        teacher[0],
+        {name: value.to(device) for name, value in teacher[1].items()},
+        teacher[0].store(texts, None, device),
+        student,
+        student.store(texts, None, device),
+        how,
+    )
+    current = {name: value.to(device) for name, value in student.init(how.seed).items()}
+    optimizer = Optimizer("adamw", weight_decay=1e-2)
+    state = optimizer.init(current)
+    replay = Replay([*current.values(), *state.values()])
+    for step, rows in zip(range(how.steps), _batches(lesson.read, how), strict=False):
+        torch.manual_seed(seed_of("distil", how.seed, step))
+        widths = lesson.widths(rows)
+
+        def compute(
+            share: Tensor, rows: Tensor, widths: tuple[dict[str, int], ...] = widths
+        ) -> tuple[list[Tensor], list[Tensor]]:
+            leaves = {n: p.detach().requires_grad_() for n, p in current.items()}
+            loss = lesson.loss(leaves, rows, widths)
+            found = torch.autograd.grad(loss, list(leaves.values()))
+            grads = clip(dict(zip(leaves, found, strict=True)), 1.0)
+            with torch.no_grad():
+                rates: dict[str, Tensor | float] = dict.fromkeys(grads, how.rate * share)
+                moved, kept = optimizer.step(leaves, grads, state, rates)
+            return [*(moved[n] for n in current), *(kept[k] for k in state)], [loss.detach()]
+
+        key = (*(tuple(width.items()) for width in widths), rows.shape)
+        inputs = [torch.tensor(how.share(step)), torch.from_numpy(rows)]
+        (loss,) = replay(key, compute, inputs)
+        if heard and ((step + 1) % EVERY == 0 or step + 1 == how.steps):
+            heard(step + 1, float(loss))
+    return {name: value.cpu() for name, value in current.items()}
+
+
+@dataclass(frozen=True)
+class _Lesson:
+    """Sentences as the teacher reads them, and as the student does."""
+
+    teacher: Tagger
+    known: Params
+    shown: Store
+    student: Tagger
+    read: Store
+    how: Distillation
+
+    def widths(self, rows: Ints) -> tuple[dict[str, int], dict[str, int]]:
+        return self.shown.widths(rows), self.read.widths(rows)
+
+    def loss(self, params: Params, rows: Tensor, widths: Sequence[dict[str, int]]) -> Tensor:
+        """The cross-entropy of the student to the teacher, a word, in the mean over heads."""
+        shown, read = (
+            store.batch(rows.unsqueeze(0), wide)
+            for store, wide in zip((self.shown, self.read), widths, strict=True)
+        )
+        heads = torch.arange(len(self.student.tag_sets), device=rows.device)
+        with torch.no_grad():
+            with arithmetic("bfloat16", rows.device):
+                taught = self.teacher.emissions(
+                    self.known, self.teacher.encoder(self.known, shown, SCORING), shown, heads
+                )
+            wanted = marginals(taught.scores.float(), taught.lengths, *taught.chain)
+        read = _forgetful(read, self.how.unseen)
+        encoded = self.student.encoder(params, read, Mode(self.how.dropout))
+        scores, lengths, chain = self.student.emissions(params, encoded, read, heads)
+        foreign = chain.transitions.amax(1) == FORBIDDEN  # [D, C]: no tag may come before it
+        logs = scores.masked_fill(foreign[:, None, None], UNSHOWN).log_softmax(-1)
+        wide = min(wanted.shape[2], logs.shape[2])  # both hold the longest sentence
+        there = mask_of(lengths, wide)  # [D, B, T]
+        return -(wanted[:, :, :wide] * logs[:, :, :wide]).sum() / there.sum()
+
+
+def _forgetful(batch: Batch, share: float) -> Batch:
+    """The batch, some of its words without a vector of their own."""
+    words = batch.inputs["words"]
+    kept = torch.rand(words.shape, device=words.device) >= share
+    return replace(batch, inputs={**batch.inputs, "words": words * kept})
+
+
+def _batches(store: Store, how: Distillation) -> Iterator[Ints]:
+    """Rows of sentences of like length, [B], pass after pass, each in a new order."""
+    lengths = store.tags.widths[:-1]
+    size = min(how.batch, len(lengths))
+    rng: Any = np.random.default_rng(how.seed)
+    while True:
+        order = rng.permutation(len(lengths))
+        for start in range(0, len(order), size * POOL):
+            pool = order[start : start + size * POOL]
+            pool = pool[np.argsort(lengths[pool], kind="stable")]
+            cuts = np.arange(0, len(pool) - size + 1, size)
+            for cut in rng.permutation(cuts):
+                yield pool[cut : cut + size]

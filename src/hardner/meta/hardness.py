@@ -1,0 +1,158 @@
+"""Which tasks of a run were hard: HGDA's Table 1 and MetaBioNER's Table 4, from any run.
+
+What an iteration drew follows from its number, and what it found stands in the log.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from hardner import checkpoint
+from hardner.errors import FileError, HardnerError
+from hardner.files import atomic_binary
+from hardner.meta.draws import draw_episodes
+from hardner.meta.experiment import Experiment, read
+from hardner.meta.folder import EXPERIMENT, LOG, STATE
+from hardner.meta.log import Entry, entries
+from hardner.meta.source_data import gather
+from hardner.meta.weighting import hardness
+from hardner.types import Sentence
+
+POINTS = 40
+"""Of a curve over a whole run."""
+
+
+@dataclass(frozen=True)
+class Hard:
+    """A task, and its share of the hardness of its iteration's tasks."""
+
+    iteration: int
+    domain: str
+    weight: float
+    sentences: tuple[Sentence, ...]
+    """Those it was judged on."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The mean weight of a domain's tasks, over stretches of a run."""
+
+    domain: str
+    iterations: tuple[float, ...]
+    """The middle of each stretch in which the domain was drawn."""
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Hardness:
+    """What the log of a run says about hardness."""
+
+    experiment: Experiment
+    used: bool
+    """Whether the run weighed its tasks by it."""
+    weights: tuple[tuple[float, ...], ...]
+    """Of the tasks of each iteration, Eq. 2 for the encoder."""
+    domains: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, folder: str | Path) -> "Hardness":
+        """Read a run's folder."""
+        folder = Path(folder)
+        if not (folder / EXPERIMENT).is_file():
+            raise FileError(folder, f"no run: there is no {EXPERIMENT} in it")
+        experiment = read(folder / EXPERIMENT)
+        used = experiment.way().objective.weighting == "hardness"
+        found = list(entries(folder / LOG))
+        if not found:
+            raise FileError(folder / LOG, "no iteration is logged yet")
+        weights = tuple(_weights(entry, used) for entry in found)
+        return cls(experiment, used, weights, tuple(tuple(e.domains) for e in found))
+
+    def curves(self) -> tuple[Curve, ...]:
+        """How the weight of each domain went."""
+        count = len(self.weights)
+        edges = np.linspace(0, count, min(POINTS, count) + 1).astype(int)
+        sums: dict[str, list[tuple[float, float]]] = {}
+        for start, end in pairwise(edges.tolist()):
+            held: dict[str, list[float]] = {}
+            for i in range(start, end):
+                for domain, weight in zip(self.domains[i], self.weights[i], strict=True):
+                    held.setdefault(domain, []).append(weight)
+            for domain, values in held.items():
+                point = ((start + end - 1) / 2, sum(values) / len(values))
+                sums.setdefault(domain, []).append(point)
+        return tuple(
+            Curve(domain, tuple(x for x, _ in points), tuple(y for _, y in points))
+            for domain, points in sorted(sums.items())
+        )
+
+
+def _weights(entry: Entry, used: bool) -> tuple[float, ...]:
+    """As they were used, or what Eq. 2 makes of the first loss."""
+    if used:
+        return tuple(entry.weights["encoder"])
+    losses = next(iter(entry.losses.values()))
+    return tuple(hardness(torch.tensor(losses, dtype=torch.float64)).tolist())
+
+
+def ranked(
+    folder: str | Path, found: Hardness, iterations: Collection[int]
+) -> dict[int, list[Hard]]:
+    """The tasks of some iterations with their sentences, hardest first, drawn anew."""
+    for iteration in iterations:
+        if not 0 <= iteration < len(found.weights):
+            last = len(found.weights) - 1
+            raise HardnerError(f"iteration {iteration} is not in the log, which has 0 to {last}")
+    e = found.experiment
+    material = gather(e)
+    state = Path(folder) / STATE
+    if state.is_dir() and checkpoint.load(state).config["sentences"] != material.fingerprint():
+        raise FileError(folder, "its corpora have changed, so its tasks cannot be drawn again")
+    sources = material.train
+    draw = draw_episodes(e.way(), sources, e.train.tasks, e.train.shots, e.seed)
+    ranks = {}
+    for iteration in iterations:
+        weights = found.weights[iteration]
+        tasks = [
+            Hard(iteration, episode.query.domain, weight, sources.read(episode.query))
+            for episode, weight in zip(draw(iteration), weights, strict=True)
+        ]
+        ranks[iteration] = sorted(tasks, key=lambda task: -task.weight)
+    return ranks
+
+
+def bracketed(sentence: Sentence) -> str:
+    """The words of a sentence with its mentions in brackets, as the papers print them."""
+    words = list(sentence.tokens)
+    for span in sentence.spans:
+        words[span.start] = "[" + words[span.start]
+        words[span.end - 1] += "]"
+    return " ".join(words)
+
+
+def plot(curves: Sequence[Curve], tasks: int, path: str | Path) -> None:
+    """Draw the curves; the file's ending says whether as SVG or PNG."""
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in ("svg", "png"):
+        raise FileError(path, "a plot is an .svg or a .png file")
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise HardnerError("a plot needs matplotlib: pip install hardner[plot]") from None
+    with rc_context({"svg.hashsalt": "hardner", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+        axes = figure.subplots()
+        axes.axhline(1 / tasks, color="0.6", linewidth=0.8, linestyle="--", label="all alike")
+        for curve in curves:
+            axes.plot(curve.iterations, curve.weights, label=curve.domain, linewidth=1.4)
+        axes.set(xlabel="iteration", ylabel="mean weight of a task", ylim=(0, None))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, ncols=2)
+        made = {"Date": None} if kind == "svg" else {}
+        with atomic_binary(path) as file:
+            figure.savefig(file, format=kind, dpi=200, metadata=made)

@@ -1,0 +1,170 @@
+"""The inner rule: how each task's own parameters come about, for any losses."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from hardner.meta.optim import Optimizer, State, clip
+from hardner.meta.terms import (
+    Losses,
+    Term,
+    added,
+    measure,
+    merged_gradient,
+    separate_gradient,
+    tag,
+)
+from hardner.model.layers import Params, part_of
+
+
+@dataclass(frozen=True)
+class Inner:
+    """How a task's own parameters come about."""
+
+    steps: int = 1
+    prototypes: bool = False
+    """Whether decoders are first set to the mean vectors of the tags in the support (WPZ)."""
+    fresh: bool = False
+    """Whether decoders start from nothing, as that of a new type does."""
+    rate: float = 1e-2
+    """Of the first step."""
+    terms: tuple[Term, ...] = (tag(),)
+    parts: frozenset[str] = frozenset({"encoder", "decoder"})
+    """What is adapted; everything else stays as it was."""
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    scales: dict[str, float] = field(default_factory=dict)
+    """By the start of a parameter's name, what its rate is multiplied with."""
+    decay: bool = False
+    """Whether the rate falls linearly to zero over the steps."""
+    clip: float = 0.0
+    proximal: float = 0.0
+    """Strength of the pull back to the start, as the implicit meta-gradient assumes."""
+    old: frozenset[str] = frozenset()
+    """Losses left out at the point ``old`` (MetaNER's theta_old); none: there is no such point."""
+
+    def scale(self, name: str) -> float:
+        """What the rate of a parameter is multiplied with: the longest matching start's."""
+        matches = [start for start in self.scales if name.startswith(start)]
+        return self.scales[max(matches, key=len)] if matches else 1.0
+
+
+PROTOTYPES = Inner(steps=0, prototypes=True, terms=(), parts=frozenset())
+"""Decoders that are the mean vectors of the tags, and nothing else learnt."""
+
+
+class Adapted(NamedTuple):
+    """Where the inner steps led: with all terms, and with `Inner.old` left out of the last."""
+
+    new: Params
+    old: Params
+
+
+class Stride(NamedTuple):
+    """What a single step did."""
+
+    moved: Params
+    """The adapted parts."""
+    state: State
+    """Of the optimiser."""
+    values: dict[str, Tensor]
+    """The losses before it, [M] each."""
+    old: Params
+    """The adapted parts with `Inner.old` left out; the same as ``moved`` where none is asked."""
+
+
+def spread(params: Params, parts: frozenset[str], tasks: int) -> Params:
+    """Give each task its own view of some parts, so that each gets its own gradient."""
+    return {
+        name: value.expand(tasks, *value.shape[1:])
+        if part_of(name) in parts and value.shape[0] < tasks
+        else value
+        for name, value in params.items()
+    }
+
+
+def stride(
+    losses: Losses,
+    current: Params,
+    start: Params,
+    inner: Inner,
+    state: State,
+    share: Tensor | float = 1.0,
+    *,
+    through: bool = False,
+    split: bool = False,
+    inplace: bool = False,
+) -> Stride:
+    """One step of the rule.
+
+    Args:
+        losses: What it descends.
+        current: Where it starts from; the adapted parts have a copy for each task.
+        start: Where the first step started, which the proximal term pulls back to.
+        inner: The rule.
+        state: Of the optimiser.
+        share: Of the first step's rate.
+        through: Keep the graph, so that the outcome can be differentiated by the start.
+        split: Also work out where the step leads with `Inner.old` left out.
+        inplace: Move ``current`` and ``state`` themselves; AdamW alone can.
+    """
+    leaves = {n: p for n, p in current.items() if part_of(n) in inner.parts}
+    if not through:
+        leaves = {n: p.detach().requires_grad_() for n, p in leaves.items()}
+    values = measure(losses, current | leaves, inner.terms)
+    partial: Params = {}
+    if split and inner.old:
+        apart = [t for t in inner.terms if t.loss in inner.old]
+        rest = [t for t in inner.terms if t.loss not in inner.old]
+        partial = separate_gradient(rest, values, leaves, through)
+        grads = added(partial, separate_gradient(apart, values, leaves, through))
+    else:
+        grads = merged_gradient(inner.terms, values, leaves, through)
+    grads = {n: g for n, g in grads.items() if n in leaves}
+    if inner.proximal:
+        grads = {n: g + inner.proximal * (leaves[n] - start[n]) for n, g in grads.items()}
+    if inner.clip:
+        grads = clip(grads, inner.clip, tasks=True)
+    scales = {n: inner.scale(n) for n in grads}
+    levels = {scale: inner.rate * scale * share for scale in set(scales.values())}
+    rates: dict[str, Tensor | float] = {n: levels[scale] for n, scale in scales.items()}
+    if inplace:
+        inner.optimizer.move(leaves, grads, state, rates)
+        return Stride(leaves, state, values, leaves)
+    with torch.set_grad_enabled(through):
+        moved, kept = inner.optimizer.step(leaves, grads, state, rates)
+        old = inner.optimizer.step(leaves, partial, state, rates)[0] if partial else moved
+    return Stride(moved, kept, values, old)
+
+
+def descend(
+    losses: Sequence[Losses],
+    start: Params,
+    inner: Inner,
+    *,
+    through: bool = False,
+    heard: Callable[[int, dict[str, Tensor]], None] | None = None,
+) -> Adapted:
+    """Fit ``start``, which has a copy of the adapted parts for each task, to the tasks' losses.
+
+    Args:
+        losses: Step ``s`` descends ``losses[s % len(losses)]``.
+        start: Left as it is.
+        inner: The rule.
+        through: Keep the graph, so that the outcome can be differentiated by the start.
+        heard: Called with each step's number and losses.
+    """
+    state = inner.optimizer.init({n: p for n, p in start.items() if part_of(n) in inner.parts})
+    current = old = dict(start)
+    for step in range(inner.steps):
+        share = 1 - step / inner.steps if inner.decay else 1.0
+        last = step == inner.steps - 1
+        own = losses[step % len(losses)]
+        done = stride(own, current, start, inner, state, share, through=through, split=last)
+        if heard:
+            heard(step, done.values)
+        state, old = done.state, current | done.old
+        current = current | done.moved
+    return Adapted(current, old)

@@ -1,0 +1,178 @@
+"""The one training loop: a generator that yields what each iteration found.
+
+Logging, scoring, saving and progress bars live outside it.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hardner.batch import Batch, Ints, Store
+from hardner.model.runtime import Precision, Replay, arithmetic
+from hardner.meta.methods import Method
+from hardner.meta.optim import Optimizer, State, clip
+from hardner.meta.outer import Objective, evaluate, judge
+from hardner.meta.distributed import ALONE, Ranks
+from hardner.model.layers import Mode, Params, part_of
+from hardner.model.tagger import Tagger
+from hardner.seeds import seed_of
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the outer parameters move."""
+
+    iterations: int = 10_000
+    rate: float = 1e-2
+    """Of the first iteration after the warm-up; it falls linearly to zero."""
+    warmup: float = 0.0
+    """Share of the iterations over which the rate rises from zero."""
+    optimizer: Optimizer = field(default_factory=lambda: Optimizer(momentum=0.9, weight_decay=1e-6))
+    clip: float = 5.0
+    """The largest norm of a gradient."""
+    dropout: float = 0.2
+    precision: Precision = "float32"
+    """Of the networks' arithmetic on a GPU; parameters and losses stay float32."""
+    seed: int = 0
+
+    def rate_at(self, iteration: int) -> float:
+        """Linear up, then linear down."""
+        rising = self.warmup * self.iterations
+        if iteration < rising:
+            return self.rate * (iteration + 1) / rising
+        return self.rate * (self.iterations - iteration) / max(self.iterations - rising, 1)
+
+
+class Rows(NamedTuple):
+    """The sentences of an iteration, as rows of a store; -1 fills up."""
+
+    supports: tuple[Ints, ...]
+    """For each inner step in turn, [M, K]."""
+    query: Ints
+    """[M, K]."""
+
+
+class Step(NamedTuple):
+    """What an iteration found; tensors are on the device until they are looked at."""
+
+    iteration: int
+    losses: Tensor
+    """Of each outer term and task, [terms, M]."""
+    weights: Tensor
+    """Of each part (in alphabetical order) and task, [parts, M]."""
+    seconds: float
+    """Since the iteration before."""
+
+
+@dataclass
+class Progress:
+    """How far a run has come: all that is needed to go on from here."""
+
+    params: Params
+    state: State
+    iteration: int = 0
+
+
+def begin(params: Params, method: Method, training: Training) -> Progress:
+    """A run that has not done anything yet."""
+    learnt = {n: p for n, p in params.items() if part_of(n) in method.objective.learners}
+    return Progress(params, training.optimizer.init(learnt))
+
+
+def loop(
+    tagger: Tagger,
+    method: Method,
+    training: Training,
+    store: Store,
+    draw: Callable[[int], Rows],
+    progress: Progress,
+    ranks: Ranks = ALONE,
+) -> Iterator[Step]:
+    """Train, from wherever ``progress`` stands, and keep it up to date.
+
+    Args:
+        tagger: The network.
+        method: What fills the slots.
+        training: How the outer parameters move.
+        store: The source sentences.
+        draw: The rows of an iteration, a pure function of its number.
+        progress: Parameters and state on the store's device; moved in place.
+        ranks: Among whom the tasks of an iteration are shared out.
+    """
+    learnt = [n for n in progress.params if part_of(n) in method.objective.learners]
+    kept = list(progress.state)
+    replay = Replay([progress.params[n] for n in learnt] + [progress.state[k] for k in kept])
+    objectives = _in_turn(method)
+    clock = time.perf_counter()
+    while progress.iteration < training.iterations:
+        iteration = progress.iteration
+        turn = iteration % len(objectives)
+        rows = draw(iteration)
+        own, tasks = ranks.own(len(rows.query)), len(rows.query)
+        mode = Mode(training.dropout, among=(own.start, tasks) if ranks.joined else None)
+        widths = _widths(store, rows)
+        torch.manual_seed(seed_of(training.seed, iteration))
+
+        def compute(
+            rate: Tensor,
+            *drawn: Tensor,
+            objective: Objective = objectives[turn],
+            widths: dict[str, int] = widths,
+            mode: Mode = mode,
+        ) -> tuple[list[Tensor], list[Tensor]]:
+            *supports, query = (store.batch(r, widths) for r in drawn)
+            with arithmetic(training.precision, store.device):
+                verdict = judge(tagger, objective, progress.params, supports, query, mode, ranks)
+            grads = clip(verdict.grads, training.clip)
+            grads |= {n: torch.zeros_like(progress.params[n]) for n in learnt if n not in grads}
+            moved, state = training.optimizer.step(
+                progress.params, grads, progress.state, dict.fromkeys(grads, rate)
+            )
+            found = [torch.stack(verdict.values), torch.stack(list(verdict.weights.values()))]
+            return [moved[n] for n in learnt] + [state[k] for k in kept], found
+
+        rate = torch.tensor(training.rate_at(iteration))
+        drawn = [torch.from_numpy(r[own]) for r in (*rows.supports, rows.query)]
+        key = (turn, tuple(widths.items()), *(tuple(r.shape) for r in drawn))
+        losses, weights = replay(key, compute, [rate, *drawn])
+        progress.iteration += 1
+        now = time.perf_counter()
+        yield Step(iteration, losses, weights, now - clock)
+        clock = now
+
+
+def _in_turn(method: Method) -> list[Objective]:
+    """The objectives of successive iterations: one, or one a term where terms alternate."""
+    if not method.alternate:
+        return [method.objective]
+    return [replace(method.objective, outer=(term,)) for term in method.objective.outer]
+
+
+def _widths(store: Store, rows: Rows) -> dict[str, int]:
+    """For all batches of an iteration."""
+    return store.packed_widths(np.concatenate((*rows.supports, rows.query)))
+
+
+def devel_loss(
+    tagger: Tagger,
+    method: Method,
+    params: Params,
+    store: Store,
+    draws: Sequence[Rows],
+    ranks: Ranks = ALONE,
+) -> float:
+    """The mean tagging loss over fixed episodes of devel sentences, after the method's own way."""
+    total = torch.zeros((), device=store.device)
+    for rows in draws[ranks.rank :: ranks.of]:
+        widths = _widths(store, rows)
+        supports: list[Batch] = [
+            store.batch(torch.from_numpy(r).to(store.device), widths) for r in rows.supports
+        ]
+        query = store.batch(torch.from_numpy(rows.query).to(store.device), widths)
+        total += evaluate(tagger, method.objective, params, supports, query).mean()
+    return ranks.total(float(total)) / len(draws)

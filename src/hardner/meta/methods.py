@@ -1,0 +1,248 @@
+"""Every method as a value: which episodes, which inner rule, which terms, which weights.
+
+None of them owns a loop, an optimiser or a network.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from hardner.errors import HardnerError
+from hardner.meta.hypergradient import MetaGradient
+from hardner.meta.inner import PROTOTYPES, Inner
+from hardner.meta.optim import Optimizer
+from hardner.meta.outer import Objective
+from hardner.meta.terms import Term, domain, tag
+
+Draw = Literal["tasks", "split", "shuffled", "in turn"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """What fills the slots of the loop."""
+
+    name: str
+    objective: Objective
+    draw: Draw = "tasks"
+    """Support and query of one domain; MetaNER's split of the domains; or mini-batches of all
+    corpora shuffled, or corpus by corpus."""
+    entities: bool = False
+    """Whether support sentences must hold a mention."""
+    heads: Mapping[str, str] = field(default_factory=dict)
+    """The heads it needs by loss: ``linear`` or ``attention`` for the domain, else a pooling."""
+    alternate: bool = False
+    """Whether iterations take the outer terms in turn instead of together."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the methods leave open."""
+
+    steps: int = 1
+    """Of the inner rule."""
+    rate: float = 1e-2
+    """Of the inner rule, before `scaled`."""
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    """Of the inner rule."""
+    decoder: float = 1.0
+    """What the inner rate of decoders is multiplied with."""
+    fresh: bool = False
+    """Whether each task begins with a decoder that knows nothing."""
+    weight: float = 1.0
+    """Of the domain loss: lambda."""
+    meta_gradient: MetaGradient = "first"
+    proximal: float = 0.0
+    pooling: Literal["cls", "mean", "max"] = "max"
+    shares: Mapping[str, float] = field(
+        default_factory=lambda: {"tag": 1.0, "mtcls": 1.0, "bcls": 1.0, "mcls": 1.0}
+    )
+    """Of the losses of the multi-granularity model: alpha, beta, gamma, delta; 0 removes a task."""
+    frozen: bool = False
+    """Whether multi-task training leaves the encoder as it is."""
+
+
+def scaled(base: float, shots: int) -> float:
+    """HGDA Eq. 3: the learning rate for a batch of K sentences, from that for 32."""
+    return float(base * (shots / 32) ** 0.5)
+
+
+def hgda(s: Settings) -> Method:
+    """HGDA, Alg. 1 and 2: bilevel, a domain classifier as regulariser, tasks by hardness."""
+    # Eq. 1: L = L_lab + lambda L_cls for the encoder; the heads follow their own loss.
+    terms = (tag(), domain(s.weight))
+    parts = frozenset({"encoder", "decoder", "critic"})
+    inner = Inner(s.steps, rate=s.rate, terms=terms, parts=parts, proximal=s.proximal)
+    objective = Objective(terms, inner, "hardness", s.meta_gradient)
+    return Method("hgda", objective, heads={"domain": "linear"})
+
+
+def hgda_nes(s: Settings) -> Method:
+    """HGDA-NEs: support sentences hold a mention; all tasks weigh the same."""
+    base = hgda(s)
+    objective = replace(base.objective, weighting="uniform")
+    return replace(base, name="hgda-nes", objective=objective, entities=True)
+
+
+def hgda_both(s: Settings) -> Method:
+    """Hardness weights and mention-bearing support together."""
+    return replace(hgda(s), name="hgda-both", entities=True)
+
+
+def metaner(s: Settings) -> Method:
+    """MetaNER, Alg. 1: inner tasks from D_tr, outer from D_val, an adversarial discriminator."""
+    # Eq. 17: theta_old descends L_tr; Eq. 18: theta_new descends lambda L_dis as well, which the
+    # paper reverses: it ascends.
+    inner = Inner(
+        s.steps,
+        rate=s.rate,
+        terms=(tag(encoder=1.0), Term("domain", {"encoder": -s.weight})),
+        parts=frozenset({"encoder"}),
+        proximal=s.proximal,
+        old=frozenset({"domain"}),
+    )
+    outer = (
+        # Eq. 20: theta_0 descends L_tr - lambda L_dis of the inner tasks.
+        Term("tag", {"encoder": 1.0}, on="support", at="start"),
+        Term("domain", {"encoder": -s.weight}, on="support", at="start"),
+        # Eqs. 19, 21, 22: phi_0 and gamma_0 descend L_tr(theta_old) + L_dis(theta_new) of D_val.
+        Term("tag", {"decoder": 1.0}, at="old"),
+        Term("domain", {"critic": 1.0}, at="new"),
+    )
+    objective = Objective(outer, inner, meta_gradient=s.meta_gradient)
+    return Method("metaner", objective, draw="split", heads={"domain": "attention"})
+
+
+def metaner_without_critic(s: Settings) -> Method:
+    """MetaNER without its discriminator: MAML across the split of the domains."""
+    parts = frozenset({"encoder"})
+    terms = (tag(encoder=1.0),)
+    inner = Inner(s.steps, rate=s.rate, terms=terms, parts=parts, proximal=s.proximal)
+    objective = Objective((tag(),), inner, "uniform", s.meta_gradient)
+    return Method("metaner-without-critic", objective, draw="split")
+
+
+def metaner_new_only(s: Settings) -> Method:
+    """MetaNER's ablation: everything outside is measured at theta_new."""
+    base = metaner(s)
+    outer = tuple(replace(t, at="new") if t.on == "query" else t for t in base.objective.outer)
+    inner = replace(base.objective.inner, old=frozenset())
+    return replace(
+        base, name="metaner-new-only", objective=replace(base.objective, outer=outer, inner=inner)
+    )
+
+
+def metaner_maml(s: Settings) -> Method:
+    """MetaNER's ablation: the encoder, too, descends the query losses after adaptation."""
+    base = metaner_new_only(s)
+    objective = replace(base.objective, outer=(tag(), domain(-s.weight)))
+    return replace(base, name="metaner-maml", objective=objective)
+
+
+def maml(s: Settings) -> Method:
+    """MAML on HGDA's tasks."""
+    inner = Inner(s.steps, rate=s.rate, terms=(tag(),), proximal=s.proximal)
+    return Method("maml", Objective((tag(),), inner, "uniform", s.meta_gradient))
+
+
+def multitask(s: Settings) -> Method:
+    """MT-BioNER, algorithm I: the mini-batches of all corpora, shuffled; a decoder a corpus."""
+    terms = (tag(decoder=1.0),) if s.frozen else (tag(),)
+    return Method("multitask", Objective(terms), draw="shuffled")
+
+
+def multitask_in_turn(s: Settings) -> Method:
+    """MT-BioNER, algorithm II: corpus by corpus."""
+    return replace(multitask(s), name="multitask-in-turn", draw="in turn")
+
+
+def multigranularity(s: Settings) -> Method:
+    """alpha NER + beta mtCLS + gamma bCLS + delta mCLS, their labels derived from the mentions."""
+    terms = tuple(
+        Term(loss, {"encoder": share, "decoder" if loss == "tag" else loss: share})
+        for loss, share in s.shares.items()
+        if share
+    )
+    heads = {t.loss: s.pooling for t in terms if t.loss != "tag"}
+    return Method("multigranularity", Objective(terms), draw="shuffled", heads=heads)
+
+
+def multigranularity_alternating(s: Settings) -> Method:
+    """The multi-granularity tasks in turn, as MT-DNN trains, instead of their joint loss."""
+    return replace(multigranularity(s), name="multigranularity-alternating", alternate=True)
+
+
+def dann(s: Settings) -> Method:
+    """DANN: mini-batches; the encoder ascends what the domain discriminator descends."""
+    objective = Objective((tag(), domain(-s.weight)))
+    return Method("dann", objective, draw="shuffled", heads={"domain": "attention"})
+
+
+def wpz(s: Settings) -> Method:
+    """WPZ: each query word takes the tag whose mean support vector is nearest."""
+    objective = Objective((tag(encoder=1.0),), PROTOTYPES, "uniform", "exact")
+    return Method("wpz", objective, entities=True)
+
+
+METHODS: dict[str, Callable[[Settings], Method]] = {
+    "hgda": hgda,
+    "hgda-nes": hgda_nes,
+    "hgda-both": hgda_both,
+    "metaner": metaner,
+    "metaner-without-critic": metaner_without_critic,
+    "metaner-new-only": metaner_new_only,
+    "metaner-maml": metaner_maml,
+    "maml": maml,
+    "multitask": multitask,
+    "multitask-in-turn": multitask_in_turn,
+    "multigranularity": multigranularity,
+    "multigranularity-alternating": multigranularity_alternating,
+    "dann": dann,
+    "wpz": wpz,
+}
+
+
+def method(name: str, settings: Settings | None = None) -> Method:
+    """The method of that name."""
+    if name not in METHODS:
+        raise HardnerError(f"no method {name!r}; there are {', '.join(METHODS)}")
+    settings = settings or Settings()
+    made = METHODS[name](settings)
+    inner = replace(
+        made.objective.inner,
+        optimizer=Optimizer(settings.optimizer),
+        scales={"decoder": settings.decoder} if settings.decoder != 1 else {},
+        fresh=settings.fresh and made.objective.inner.steps > 0,
+    )
+    return replace(made, objective=replace(made.objective, inner=inner))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a baseline trains on and adapts to: most baselines are plans, not methods."""
+
+    method: str
+    train: Literal["sources", "target", "sources and target", "nothing"]
+    adapt: bool
+    """Whether it is then adapted to the target's sentences."""
+    merged: bool = False
+    """Whether all corpora are treated as one domain with one decoder."""
+
+
+PLANS: dict[str, Plan] = {
+    "In-Domain": Plan("multitask", "target", adapt=False),
+    "D-Shift": Plan("multitask", "sources", adapt=False, merged=True),
+    "AGG": Plan("multitask", "sources and target", adapt=False, merged=True),
+    "FineTuning": Plan("multitask", "sources", adapt=True, merged=True),
+    "MultiTask": Plan("multitask", "sources and target", adapt=False),
+    "DANN": Plan("dann", "sources", adapt=True),
+    "WPZ": Plan("wpz", "sources", adapt=True),
+    "MetaNER-Zero": Plan("metaner", "sources", adapt=False, merged=True),
+    "MetaNER": Plan("metaner", "sources", adapt=True),
+    "MetaNER w/o critic": Plan("metaner-without-critic", "sources", adapt=True),
+    "MAML": Plan("maml", "sources", adapt=True),
+    "HGDA": Plan("hgda", "sources", adapt=True),
+    "HGDA-NEs": Plan("hgda-nes", "sources", adapt=True),
+    "HGDA + NEs": Plan("hgda-both", "sources", adapt=True),
+    "encoder alone": Plan("multitask", "nothing", adapt=True),
+}
+"""Baselines and methods by the names that the papers' tables give them."""

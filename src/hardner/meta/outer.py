@@ -1,0 +1,218 @@
+"""One iteration of any method: adapt each task, judge the outcome, and say where to move."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from hardner.batch import Batch
+from hardner.errors import HardnerError
+from hardner.meta.inner_loop import adapt, losses_on
+from hardner.meta.sparse_embedding import excerpt, put_back
+from hardner.meta.hypergradient import MetaGradient, check, implicit
+from hardner.meta.inner import Inner, spread
+from hardner.meta.distributed import ALONE, Ranks
+from hardner.meta.terms import (
+    Losses,
+    Term,
+    learners,
+    measure,
+    merged_gradient,
+    separate_gradient,
+)
+from hardner.meta.weighting import Weighting, weigh
+from hardner.model.layers import Mode, Params, part_of
+from hardner.model.tagger import Tagger
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What an iteration descends: the inner rule, the terms, and the weight of each task."""
+
+    outer: tuple[Term, ...]
+    inner: Inner = field(default_factory=lambda: Inner(steps=0))
+    weighting: Weighting = "uniform"
+    meta_gradient: MetaGradient = "first"
+    iterations: int = 5
+    """Of conjugate gradient, where the meta-gradient is implicit."""
+    shares: tuple[float, ...] = ()
+    """What each domain's losses count, in the domains' order: the lambda_i of MT-BioNER's Eq. 1;
+    none: all the same."""
+
+    def __post_init__(self) -> None:
+        check(self.meta_gradient, self.inner)
+        if self.meta_gradient == "implicit" and any(
+            (term.on, term.at) != ("query", "new") for term in self.outer
+        ):
+            raise HardnerError(
+                "implicit meta-gradients are of losses on the query set after adaptation; a term "
+                "measured elsewhere has none"
+            )
+
+    @property
+    def bilevel(self) -> bool:
+        """Whether tasks adapt at all."""
+        return self.inner.steps > 0 or self.inner.prototypes
+
+    @property
+    def learners(self) -> frozenset[str]:
+        """The parts that an iteration moves."""
+        return learners(self.outer)
+
+    @property
+    def twice(self) -> bool:
+        """Whether gradients of gradients are taken."""
+        return self.inner.steps > 0 and self.meta_gradient != "first"
+
+
+class Verdict(NamedTuple):
+    """What an iteration found."""
+
+    values: list[Tensor]
+    """The loss of each outer term, [M] each."""
+    weights: dict[str, Tensor]
+    """The weight of each task for each part, [M] each."""
+    grads: Params
+    """Where the shared parameters should not go, [1, ...] each."""
+
+
+def judge(
+    tagger: Tagger,
+    objective: Objective,
+    params: Params,
+    supports: Sequence[Batch],
+    query: Batch,
+    mode: Mode,
+    ranks: Ranks = ALONE,
+) -> Verdict:
+    """Adapt the shared parameters to each task's support and take the gradient of the outcome.
+
+    The verdict is on all tasks, where ``mode`` says that these are but some of them.
+    """
+    parts, inner = objective.learners, objective.inner
+    mode = replace(mode, twice=objective.twice)
+    first, tasks = mode.among or (0, query.tasks)
+    own = objective.bilevel or objective.weighting != "uniform"
+    start, rows = dict(params), dict[str, Tensor]()
+    if own:
+        moving = parts | inner.parts
+        taken, (*supports, query), rows = excerpt(
+            tagger.encoder, params, (*supports, query), moving
+        )
+        start = spread(taken, moving, query.tasks)
+    if objective.meta_gradient == "exact":
+        start = _leaves(start, parts | inner.parts)
+    through = objective.meta_gradient == "exact"
+    points = {"start": start, "old": start, "new": start}
+    if objective.bilevel:
+        new, old = adapt(tagger, start, supports, inner, mode, through=through)
+        points |= {"old": old, "new": new}
+
+    values: dict[int, Tensor] = {}
+    grads: Params = {}
+    order = sorted(range(len(objective.outer)), key=lambda i: _place(objective.outer[i]))
+    for (on, at), group in groupby(order, key=lambda i: _place(objective.outer[i])):
+        indices = list(group)
+        terms = [objective.outer[i] for i in indices]
+        batches = supports if on == "support" else [query]
+        for batch in batches:
+            losses = _shared_out(losses_on(tagger, batch, mode), objective.shares, batch)
+            if through:
+                found = losses(points[at], [t.loss for t in terms], ())
+                slope = separate_gradient(terms, found, _part(start, parts))
+            else:
+                leaves = _leaves(_part(points[at], learners(terms)), parts)
+                found = measure(losses, points[at] | leaves, terms)
+                slope = merged_gradient(terms, found, leaves)
+            _gather(grads, slope, len(batches))
+            losses_of = {i: found[t.loss].detach() for i, t in zip(indices, terms, strict=True)}
+            _gather(values, losses_of, len(batches))
+    if objective.meta_gradient == "implicit" and objective.bilevel:
+        inside = _mean([losses_on(tagger, batch, mode) for batch in supports])
+        grads = implicit(inside, points["new"], grads, inner, objective.iterations)
+    ordered = [values[i] for i in range(len(objective.outer))]
+    ordered = ranks.gathered(ordered, first, tasks)
+    weights = weigh(objective.weighting, objective.outer, ordered)
+    here = {part: weight[first : first + query.tasks] for part, weight in weights.items()}
+    if own:
+        combined = _combine(grads, here, rows, params)
+    else:
+        combined = {n: g.detach() / tasks for n, g in grads.items()}
+    return Verdict(ordered, weights, ranks.summed(combined))
+
+
+def _shared_out(losses: Losses, shares: Sequence[float], batch: Batch) -> Losses:
+    """MT-BioNER Eq. 1: L = sum_i lambda_i L_i, over the domains."""
+    if not shares:
+        return losses
+    # A look-up in a new tensor would wait for the host, and could not be captured.
+    scale = torch.stack([share * (batch.domains == i) for i, share in enumerate(shares)]).sum(0)
+
+    def scaled(params: Params, names: Collection[str], cut: Collection[str]) -> dict[str, Tensor]:
+        return {name: scale * value for name, value in losses(params, names, cut).items()}
+
+    return scaled
+
+
+def _mean(every: Sequence[Losses]) -> Losses:
+    """What successive steps on several supports descend in the long run."""
+
+    def mean(params: Params, names: Collection[str], cut: Collection[str]) -> dict[str, Tensor]:
+        found = [losses(params, names, cut) for losses in every]
+        return {name: torch.stack([f[name] for f in found]).mean(0) for name in names}
+
+    return mean
+
+
+def _gather(sums: dict[Key, Tensor], new: Mapping[Key, Tensor], of: int) -> None:
+    """Add one of several to their mean."""
+    for key, value in new.items():
+        share = value if of == 1 else value / of
+        sums[key] = sums[key] + share if key in sums else share
+
+
+def _place(term: Term) -> tuple[str, str]:
+    return term.on, term.at
+
+
+def _part(params: Params, parts: frozenset[str]) -> Params:
+    return {n: p for n, p in params.items() if part_of(n) in parts}
+
+
+def _leaves(params: Params, parts: frozenset[str]) -> Params:
+    return {n: p.detach().requires_grad_() if part_of(n) in parts else p for n, p in params.items()}
+
+
+def _combine(
+    grads: Params, weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], params: Params
+) -> Params:
+    """Alg. 1, lines 10 to 12: the weighted sum of the tasks' gradients, each part by its own.
+
+    Where only some ``rows`` of a parameter were at hand, it is that of the whole.
+    """
+    combined = {}
+    for name, grad in grads.items():
+        weight, grad = weights[part_of(name)].to(grad.dtype), grad.detach()
+        if name in rows:
+            combined[name] = put_back(weight[:, None, None] * grad, rows[name], params[name])
+        else:
+            combined[name] = torch.tensordot(weight, grad, dims=1).unsqueeze(0)
+    return combined
+
+
+def evaluate(
+    tagger: Tagger, objective: Objective, params: Params, supports: Sequence[Batch], query: Batch
+) -> Tensor:
+    """The tagging loss on the query after the method's own adaptation, without learning: [M]."""
+    point = params
+    if objective.bilevel:
+        parts = objective.inner.parts
+        start, (*supports, query), _ = excerpt(tagger.encoder, params, (*supports, query), parts)
+        point = adapt(tagger, start, supports, objective.inner).new
+    with torch.no_grad():
+        return tagger.losses(point, query, ["tag"])["tag"]

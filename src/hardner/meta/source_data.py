@@ -1,0 +1,198 @@
+"""What an experiment learns from: the sentences of its source domains, never the target's."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+
+from hardner import corpora
+from hardner.batch import Store, TagSet
+from hardner.episodes import Sources
+from hardner.errors import FileError, HardnerError
+from hardner.formats.conll import read_sentences
+from hardner.meta.experiment import Experiment
+from hardner.model.tagger import Tagger
+from hardner.types import Corpus, Sentence, Span
+
+BENCHMARK = (
+    "NCBI-disease",
+    "BC5CDR-disease",
+    "BC5CDR-chem",
+    "BC4CHEMD",
+    "JNLPBA",
+    "BC2GM",
+    "LINNAEUS",
+    "S800",
+)
+"""The eight corpora of HGDA's Table 2."""
+RARE = 100
+"""Mentions below which a type of a corpus is too rare to have a decoder of its own."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """Sentences by domain (or by corpus, or all as one: `Decoder.per`)."""
+
+    train: Sources
+    devel: Sources | None
+    """None where no source has devel sentences."""
+
+    @property
+    def names(self) -> list[str]:
+        """Of what has a decoder of its own, in the decoders' order."""
+        return self.train.names
+
+    def shares(self, given: tuple[str, ...]) -> tuple[float, ...]:
+        """What each name's losses count, from entries such as ``BC2GM=0.5``; none: all the same."""
+        counts = dict.fromkeys(self.names, 1.0)
+        for entry in given:
+            name, _, number = entry.partition("=")
+            if name not in counts:
+                raise HardnerError(f"data.shares: no {name!r}; there are {', '.join(counts)}")
+            try:
+                counts[name] = float(number)
+            except ValueError:
+                raise HardnerError(f"data.shares: expected {name}=NUMBER, got {entry!r}") from None
+        return tuple(counts.values()) if given else ()
+
+    def sentences(self) -> Iterator[Sentence]:
+        """All of them."""
+        for sources in (self.train, self.devel):
+            if sources:
+                for found in sources.sentences.values():
+                    yield from found
+
+    def tag_sets(self, scheme: str) -> tuple[TagSet, ...]:
+        """The labels of each name, in train or devel."""
+        labels: dict[str, set[str]] = {name: set() for name in self.names}
+        for sources in (self.train, self.devel):
+            for name, found in sources.sentences.items() if sources else ():
+                labels[name].update(span.label for s in found for span in s.spans)
+        return tuple(TagSet(name, tuple(sorted(labels[name])), scheme) for name in self.names)
+
+    def store(self, tagger: Tagger, sources: Sources, device: str) -> Store:
+        """The sentences of train or devel, encoded, in the order that `drawing` counts them in."""
+        place = {name: i for i, name in enumerate(self.names)}
+        found = [(s, place[name]) for name in sources.names for s in sources.sentences[name]]
+        return tagger.store([s for s, _ in found], [i for _, i in found], device)
+
+    def fingerprint(self) -> str:
+        """The same for the same sentences, wherever and in whatever order they were read."""
+        digest = blake2b(digest_size=16)
+        for sources in (self.train, self.devel):
+            for name, found in sources.sentences.items() if sources else ():
+                digest.update(f"{name} {len(found)}\n".encode())
+                for s in found:
+                    spans = [tuple(span) for span in s.spans]
+                    digest.update(f"{' '.join(s.tokens)} {spans}\n".encode())
+        return digest.hexdigest()
+
+
+def gather(experiment: Experiment) -> Material:
+    """Read the source corpora of an experiment; nothing of the target's domain is kept."""
+    train: dict[str, list[Sentence]] = {}
+    devel: dict[str, list[Sentence]] = {}
+    for corpus in _corpora(experiment):
+        for name, part in _named(corpus, experiment.decoder.per):
+            joined = int(experiment.data.joined * len(part.devel))
+            train.setdefault(name, []).extend((*part.train, *part.devel[:joined]))
+            devel.setdefault(name, []).extend(part.devel[joined:])
+    for name in [name for name, sentences in train.items() if not sentences]:
+        raise HardnerError(f"{name} has no sentence to learn from in {experiment.data.root}")
+    scored = Sources.of(devel) if any(devel.values()) else None
+    return Material(Sources.of(train), scored)
+
+
+def _named(corpus: Corpus, per: str) -> Iterator[tuple[str, Corpus]]:
+    """The parts of a corpus that have a decoder each, by the decoder's name."""
+    if per == "type":
+        counts = Counter(span.label for s in corpus.train for span in s.spans)
+        for label in sorted(label for label, count in counts.items() if count >= RARE):
+            yield f"{corpus.name}/{label}", with_labels(corpus, {label})
+    else:
+        yield {"domain": corpus.domain, "corpus": corpus.name, "all": "all"}[per], corpus
+
+
+def with_labels(corpus: Corpus, labels: Collection[str]) -> Corpus:
+    """The corpus with the mentions of some labels alone."""
+
+    def kept(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
+        return tuple(
+            replace(s, spans=tuple(span for span in s.spans if span.label in labels))
+            if any(span.label not in labels for span in s.spans)
+            else s
+            for s in sentences
+        )
+
+    return replace(
+        corpus, train=kept(corpus.train), devel=kept(corpus.devel), test=kept(corpus.test)
+    )
+
+
+def relabelled(sentence: Sentence, label: str) -> Sentence:
+    """The sentence with one label for all its mentions."""
+    return replace(sentence, spans=tuple(Span(s, e, label) for s, e, _ in sentence.spans))
+
+
+def _corpora(experiment: Experiment) -> Iterator[Corpus]:
+    """In the order of their names, whatever the order on the disk, in the catalogue or the file.
+
+    A corpus of the target's domain is not even opened; one of several domains comes without the
+    mentions of the target's.
+    """
+    data = experiment.data
+    folders = data.layout == "folders"
+    names = sorted(set(data.corpora or (_folders(data.root) if folders else BENCHMARK)))
+    kept = [name for name in names if not _targeted(name, experiment)]
+    if not kept:
+        raise HardnerError(f"no source corpus is left: {', '.join(names)} are of the target")
+    for name in kept:
+        if folders:
+            yield _folder(data.root, name)
+        else:
+            row, corpus = corpora.entry(name), corpora.load(name, data.root)
+            labels = {span.label for s in (*corpus.train, *corpus.devel) for span in s.spans}
+            wanted = {n for n in labels if _other(row.domain_of(n), experiment.target)}
+            wanted &= set(data.labels or labels)
+            yield corpus if wanted == labels else with_labels(corpus, wanted)
+
+
+def _other(domain: str, target: str) -> bool:
+    return domain.casefold() != target.casefold()
+
+
+def _targeted(name: str, experiment: Experiment) -> bool:
+    """Whether a corpus is of the target domain: its own is, or that of all its labels."""
+    target = experiment.target.casefold()
+    if experiment.data.layout == "folders":
+        return name.casefold() == target
+    rows = corpora.catalogue().values()
+    known = {d.casefold(): d for row in rows for d in (row.domain, *row.domains.values())}
+    if target and target not in known:
+        names = ", ".join(sorted(known.values()))
+        raise HardnerError(f"target: no domain is {experiment.target!r}; there are {names}")
+    return corpora.entry(name).domain.casefold() == target
+
+
+def _folders(root: str) -> list[str]:
+    if not Path(root).is_dir():
+        raise FileError(
+            root, "no such folder; data.root is the one that holds the domains' folders"
+        )
+    return [path.name for path in Path(root).iterdir() if path.is_dir()]
+
+
+def _folder(root: str, name: str) -> Corpus:
+    splits = {split: _split(Path(root, name), split) for split in ("train", "devel")}
+    return Corpus(name, name, **splits)
+
+
+def _split(folder: Path, split: str) -> tuple[Sentence, ...]:
+    for path in (folder / f"{split}.tsv{ending}" for ending in ("", ".xz", ".gz")):
+        if path.is_file():
+            prefix = f"{folder.name}/{split}/"
+            return tuple(read_sentences(path, prefix=prefix))
+    if split == "train":
+        raise FileError(folder, "holds no train.tsv")
+    return ()

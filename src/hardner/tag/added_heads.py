@@ -1,0 +1,172 @@
+"""A new head beside those of a model, which go on to read exactly what they read before.
+
+Had the new head only what the encoder says already, it would lose what the encoder can learn about
+its type; did the others read the changed encoder, they would forget theirs. So the model gets a
+copy of what has changed (`Branched`), and the price is a second pass for the new head.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from hardner.batch import TagSet
+from hardner.model.branched import Branched, branch
+from hardner.model.layers import Params, part_of
+from hardner.model.tagger import Tagger
+from hardner.tag.engine import Engine
+from hardner.tag.mentions import Mark
+
+Words = Sequence[str]
+
+
+class Model(NamedTuple):
+    """A network and its parameters."""
+
+    tagger: Tagger
+    params: Params
+
+
+def first_copy(model: Model) -> Model:
+    """The model without what was added to it: where everything that is added starts."""
+    encoder = model.tagger.encoder
+    return _copy(model, encoder, 0) if isinstance(encoder, Branched) else model
+
+
+def grafted(model: Model, added: Model) -> Model:
+    """The model with the only head of another, and of its encoder what `first_copy` has not."""
+    encoder = model.tagger.encoder
+    base, changed = (
+        (encoder.base, encoder.changed) if isinstance(encoder, Branched) else (encoder, ())
+    )
+    start = first_copy(model).params
+    names = tuple(
+        name
+        for name in start
+        if part_of(name) == "encoder" and not torch.equal(start[name], added.params[name])
+    )
+    wider = Branched(base, (*changed, names))
+    crf = "crf" in (model.tagger.decoder, added.tagger.decoder)
+    tagger = replace(
+        model.tagger,
+        encoder=wider,
+        tag_sets=(*model.tagger.tag_sets, *added.tagger.tag_sets),
+        decoder="crf" if crf else model.tagger.decoder,
+    )
+    own = {branch(len(wider.changed), name): added.params[name] for name in names}
+    old, new = (_chained(m) if crf else _decoder(m) for m in (model, added))
+    decoders = {name: _beside(name, old[name], new[name], tagger.tags) for name in old}
+    return Model(tagger, model.params | own | decoders)
+
+
+def _decoder(model: Model) -> Params:
+    return {n: p for n, p in model.params.items() if part_of(n) == "decoder"}
+
+
+def _chained(model: Model) -> Params:
+    """Decoders as those of a CRF: one without scores for steps has zeros, which change nothing."""
+    own, heads, tags = _decoder(model), len(model.tagger.tag_sets), model.tagger.tags
+    like = own["decoder.bias"]
+    return {
+        "decoder.transitions": like.new_zeros(1, heads, tags, tags),
+        "decoder.start": like.new_zeros(1, heads, tags),
+        "decoder.end": like.new_zeros(1, heads, tags),
+        **own,
+    }
+
+
+def _beside(name: str, old: Tensor, new: Tensor, tags: int) -> Tensor:
+    """Two decoders' numbers as one, [1, D, C, ...] and [1, 1, C', ...] -> [1, D + 1, tags, ...]."""
+    if name == "decoder.weight":  # the new one reads the last copy, the old ones those before
+        size = new.shape[-1]
+        new, old = pad(new, (old.shape[-1], 0)), pad(old, (0, size))
+    return torch.cat([_as_wide(name, value, tags) for value in (old, new)], dim=1)
+
+
+def _as_wide(name: str, value: Tensor, tags: int) -> Tensor:
+    short = tags - value.shape[2]
+    if name == "decoder.transitions":
+        return pad(value, (0, short, 0, short))
+    return pad(value, (0, 0) * (value.dim() - 3) + (0, short))
+
+
+@dataclass(frozen=True, eq=False)
+class Engines:
+    """An engine for each copy of a branched encoder, each for the heads that read it."""
+
+    engines: tuple[Engine, ...]
+    heads: tuple[tuple[int, ...], ...]
+    """Of the model, in the order of each engine's own."""
+
+    @classmethod
+    def of(
+        cls, model: Model, encoder: Branched, temperatures: Sequence[float], device: str
+    ) -> "Engines":
+        """Take the model apart."""
+        first = len(model.tagger.tag_sets) - len(encoder.changed)
+        heads = (tuple(range(first)), *((first + i,) for i in range(len(encoder.changed))))
+        engines = []
+        for copy, own in enumerate(heads):
+            tagger, params = _copy(model, encoder, copy)
+            warmth = tuple(temperatures[head] for head in own)
+            engines.append(Engine(tagger, params, warmth, device))
+        return cls(tuple(engines), heads)
+
+    def tag(self, texts: Sequence[Words], heads: Sequence[int], size: int) -> list[list[Mark]]:
+        """As `Engine.tag`."""
+        found: list[list[Mark]] = [[] for _ in texts]
+        for engine, own, asked in self._asked(heads):
+            for marks, more in zip(found, engine.tag(texts, asked, size), strict=True):
+                marks += [mark._replace(head=own[mark.head]) for mark in more]
+        return found
+
+    def surprise(
+        self, texts: Sequence[Words], heads: Sequence[int], size: int
+    ) -> list[list[float]]:
+        """As `Engine.surprise`."""
+        found = [[0.0] * len(words) for words in texts]
+        for engine, _, asked in self._asked(heads):
+            for row, more in enumerate(engine.surprise(texts, asked, size)):
+                found[row] = [a + b for a, b in zip(found[row], more, strict=True)]
+        return found
+
+    def _asked(
+        self, heads: Sequence[int]
+    ) -> Iterator[tuple[Engine, tuple[int, ...], tuple[int, ...]]]:
+        """The engines of these heads, all heads of each, and which of its own are asked for."""
+        for engine, own in zip(self.engines, self.heads, strict=True):
+            asked = tuple(own.index(head) for head in heads if head in own)
+            if asked:
+                yield engine, own, asked
+
+
+def engine_of(
+    tagger: Tagger, params: Params, temperatures: tuple[float, ...], device: str
+) -> Engine | Engines:
+    """What tags with a model."""
+    if isinstance(tagger.encoder, Branched):
+        return Engines.of(Model(tagger, params), tagger.encoder, temperatures, device)
+    return Engine(tagger, params, temperatures, device)
+
+
+def _copy(model: Model, encoder: Branched, copy: int) -> Model:
+    """One copy of a branched encoder with the heads that read it."""
+    tagger, params = model
+    first = len(tagger.tag_sets) - len(encoder.changed)
+    heads = slice(0, first) if copy == 0 else slice(first + copy - 1, first + copy)
+    tag_sets: tuple[TagSet, ...] = tagger.tag_sets[heads]
+    alone = replace(tagger, encoder=encoder.base, tag_sets=tag_sets)
+    reads = slice(copy * encoder.base.size, (copy + 1) * encoder.base.size)
+    own = encoder.params_of(params, copy)
+    for name, value in params.items():
+        if part_of(name) == "decoder":
+            cut = value[:, heads, : alone.tags]  # [1, D, C, ...]
+            if name == "decoder.weight":
+                cut = cut[..., reads]
+            elif name == "decoder.transitions":
+                cut = cut[..., : alone.tags]
+            own[name] = cut.contiguous()
+    return Model(alone, own)

@@ -1,0 +1,160 @@
+"""Scores that mean something: a temperature for each head, and how well scores match the facts.
+
+A head's distribution over the tags of a sentence is p(y) ~ exp(score(y) / T). The temperature T
+does not change what is found; it is chosen so that held-out sentences are as likely as can be.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log
+
+import torch
+from torch import Tensor
+
+from hardner.batch import TagSet
+from hardner.errors import HardnerError
+from hardner.model import crf
+from hardner.model.decoders import Chain
+from hardner.tag.windows import LONGEST
+from hardner.tag.engine import Engine
+from hardner.tag.predictor import Predictor
+from hardner.schemes import spans_to_tags
+from hardner.types import Sentence
+
+RANGE = 0.05, 20.0
+"""Temperatures that are thought of."""
+STEPS = 25
+"""Of the search; each leaves .618 of the interval."""
+SIZE = 64
+"""Sentences that are computed at once."""
+
+
+def calibrated(predictor: Predictor, held_out: Mapping[str, Sequence[Sentence]]) -> Predictor:
+    """The predictor with fitted temperatures.
+
+    Args:
+        predictor: Any.
+        held_out: By domain, labelled sentences that its head has not learnt from; heads of other
+            domains stay as they are.
+    """
+    warmth = list(predictor.temperatures)
+    for domain, sentences in held_out.items():
+        if domain not in predictor.tagger.domains:
+            known = ", ".join(predictor.tagger.domains)
+            raise HardnerError(f"the model has no domain {domain!r}; its domains are {known}")
+        head = predictor.tagger.domains.index(domain)
+        warmth[head] = temperature(predictor, sentences, head)
+    return replace(predictor, temperatures=tuple(warmth))
+
+
+def temperature(predictor: Predictor, sentences: Sequence[Sentence], head: int = 0) -> float:
+    """The temperature under which the labels of held-out sentences are likeliest."""
+    return likeliest(loss_of(predictor, sentences, head))
+
+
+def likeliest(loss: Callable[[float], float]) -> float:
+    """The temperature with the smallest loss (`loss_of`, or a sum of such)."""
+    # The loss is convex in 1 / T, so that it has one valley in log T too: golden section.
+    low, high = map(log, RANGE)
+    share = (5**0.5 - 1) / 2
+    left, right = high - share * (high - low), low + share * (high - low)
+    at_left, at_right = loss(exp(left)), loss(exp(right))
+    for _ in range(STEPS):
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - share * (high - low)
+            at_left = loss(exp(left))
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + share * (high - low)
+            at_right = loss(exp(right))
+    return round(exp((low + high) / 2), 4)
+
+
+def loss_of(
+    predictor: Predictor, sentences: Sequence[Sentence], head: int
+) -> Callable[[float], float]:
+    """The negative log-likelihood of the sentences' labels at any temperature."""
+    used = [sentence for sentence in sentences if 0 < len(sentence) <= LONGEST]
+    if not any(sentence.spans for sentence in used):
+        raise HardnerError("calibration needs held-out sentences with labels; there are none")
+    tagger = predictor.tagger
+    plain = Engine(tagger, predictor.params, (1.0,) * len(tagger.tag_sets), predictor.device)
+    parts: list[tuple[Tensor, Tensor, Chain, Tensor]] = []
+    with torch.no_grad():
+        for rows, said in plain.groups([s.tokens for s in used], [head], SIZE):
+            tags = _tags([used[row] for row in rows], tagger.tag_sets[head], said.scores.shape[2])
+            parts.append((*said, tags.to(said.scores.device)))
+
+    @torch.no_grad()
+    def loss(warmth: float) -> float:
+        total = 0.0
+        for scores, lengths, chain, tags in parts:
+            cooled = Chain(*(part / warmth for part in chain))
+            total += crf.loss(scores / warmth, lengths, *cooled, tags).sum().item()
+        return total
+
+    return loss
+
+
+def _tags(sentences: Sequence[Sentence], tag_set: TagSet, width: int) -> Tensor:
+    """The right tags of some sentences for a head, [1, B, T]; labels of others are left out."""
+    index = {tag: i for i, tag in enumerate(tag_set.tags)}
+    tags = torch.zeros(1, len(sentences), width, dtype=torch.long)
+    for row, sentence in enumerate(sentences):
+        own = [span for span in sentence.spans if span.label in tag_set.labels]
+        named = spans_to_tags(own, len(sentence), tag_set.scheme)
+        tags[0, row, : len(named)] = torch.tensor([index[tag] for tag in named])
+    return tags
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Spans whose scores lie close together."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    """Their mean score."""
+    accuracy: float
+    """The share of them that is right."""
+
+
+def judged(predictor: Predictor, sentences: Sequence[Sentence]) -> list[tuple[float, bool]]:
+    """The score of each span that is found, and whether it is right: same start, end and label.
+
+    Labels that the sentences do not show are not asked for.
+    """
+    shown = {span.label for sentence in sentences for span in sentence.spans}
+    labels = [label for label in predictor.labels if label in shown]
+    found = predictor.spans(sentences, labels=labels)
+    return [
+        (score, span in sentence.spans)
+        for sentence, spans in zip(sentences, found, strict=True)
+        for span, score in spans
+    ]
+
+
+def reliability(outcomes: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[Bin, ...]:
+    """The outcomes (`judged`) by score, in bins of equal width; empty bins are left out."""
+    held: dict[int, list[tuple[float, bool]]] = {}
+    for score, right in outcomes:
+        held.setdefault(min(int(score * bins), bins - 1), []).append((score, right))
+    return tuple(
+        Bin(
+            low=place / bins,
+            high=(place + 1) / bins,
+            count=len(own),
+            confidence=sum(score for score, _ in own) / len(own),
+            accuracy=sum(right for _, right in own) / len(own),
+        )
+        for place, own in sorted(held.items())
+    )
+
+
+def calibration_error(bins: Sequence[Bin]) -> float:
+    """The expected calibration error: how far score and share of right spans lie apart."""
+    total = sum(part.count for part in bins)
+    gaps = (part.count * abs(part.confidence - part.accuracy) for part in bins)
+    return sum(gaps) / total if total else 0.0

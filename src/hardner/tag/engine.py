@@ -1,0 +1,237 @@
+"""One pass of the encoder, every head's best tags, and the probability of each span found."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import lru_cache
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hardner.batch import Ints, Store, TagSet, bucket
+from hardner.model.runtime import multiplies_halves
+from hardner.model.bert import BertEncoder
+from hardner.model.branched import Branched
+from hardner.model.crf_decode import viterbi
+from hardner.model.crf_marginals import Runs, run_marginals
+from hardner.model.decoders import Chain, Emissions
+from hardner.model.encoders import Encoded, PieceEncoder
+from hardner.model.layers import SCORING, Params, part_of
+from hardner.model.onnx import OnnxEncoder
+from hardner.model.tagger import Tagger
+from hardner.tag.uncertainty import entropies
+from hardner.tag.mentions import Mark, Run, runs_of
+from hardner.schemes import tags_to_spans
+from hardner.types import Sentence
+
+PADDED: dict[str, Callable[[int], int]] = {"cpu": lambda width: width + width % 2, "cuda": bucket}
+"""How many words or pieces a sentence is padded to.
+
+That follows from the sentence alone, so that the arithmetic on it does not depend on the sentences
+beside it, and sentences of like length come together: on a GPU in few groups, as it computes
+thousands of sentences in hardly more time than a few.
+"""
+SIZE = {"cpu": 64, "cuda": 1 << 12}
+"""Sentences that are computed at once, unless another number is asked for."""
+ROOM = {"cpu": 1 << 13, "cuda": 1 << 17}
+"""Words or pieces that are computed at once, padding counted."""
+CELLS = 1 << 27
+"""Words times heads times the cube of their tags, at once: what a GPU joins stretches in."""
+DIGITS = 4
+"""Of a score; the arithmetic itself gives some more."""
+
+Words = Sequence[str]
+
+_ALONE = Lock()
+"""A Hugging Face network is given its parameters by setting them for the time of a call."""
+
+
+class Group(NamedTuple):
+    """Sentences that are computed together."""
+
+    rows: Ints
+    """Which sentences, [B]."""
+    said: Emissions
+    """By the D heads, in float64 and divided by their temperatures."""
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """A tagger with its parameters on a device; safe to use from several threads."""
+
+    tagger: Tagger
+    params: Params
+    temperatures: tuple[float, ...]
+    device: str = "cpu"
+    _alone: AbstractContextManager[object] = field(init=False, repr=False)
+    _network: Params = field(init=False, repr=False)
+    """What the encoder computes with."""
+    _decoders: Params = field(init=False, repr=False)
+    """In float64, in which what is added up in another order is still the same to all digits."""
+
+    def __post_init__(self) -> None:
+        encoder = self.tagger.encoder
+        network = encoder.base if isinstance(encoder, Branched) else encoder
+        alone = _ALONE if isinstance(network, BertEncoder) else nullcontext()
+        object.__setattr__(self, "_alone", alone)
+        half = _half(self.device)
+        if half is not None and isinstance(encoder, PieceEncoder):
+            object.__setattr__(self, "_network", encoder.transformer.halved(self.params, half))
+        else:
+            object.__setattr__(self, "_network", self.params)
+        own = {n: p.double() for n, p in self.params.items() if part_of(n) == "decoder"}
+        object.__setattr__(self, "_decoders", own)
+
+    @torch.inference_mode()
+    def tag(self, texts: Sequence[Words], heads: Sequence[int], size: int) -> list[list[Mark]]:
+        """The mentions in each sentence, in tokens, by head and place.
+
+        Args:
+            texts: The tokens of each sentence.
+            heads: Which of the tagger's decoders to ask.
+            size: Sentences computed at once, at most.
+        """
+        found: list[list[Mark]] = [[] for _ in texts]
+        tag_sets = [self.tagger.tag_sets[head] for head in heads]
+        for rows, said in self.groups(texts, heads, size):
+            tags = viterbi(said.scores, said.lengths, *said.chain)[0]  # [D, B, T]
+            runs = runs_of(tags.cpu().numpy(), tag_sets)
+            for run, score in zip(runs, _scores(runs, said, tag_sets), strict=True):
+                mark = Mark(*run.span, round(score, DIGITS), heads[run.head])
+                found[rows[run.row]].append(mark)
+        return found
+
+    @torch.inference_mode()
+    def surprise(
+        self, texts: Sequence[Words], heads: Sequence[int], size: int
+    ) -> list[list[float]]:
+        """The entropy of each token's tags given those before it, in nats, summed over heads."""
+        found: list[list[float]] = [[] for _ in texts]
+        for rows, said in self.groups(texts, heads, size):
+            given = entropies(said.scores, said.lengths, *said.chain)[1]  # [D, B, T]
+            for row, values in zip(rows, given.sum(0).tolist(), strict=True):
+                found[row] = values[: len(texts[row])]
+        return found
+
+    def groups(self, texts: Sequence[Words], heads: Sequence[int], size: int) -> Iterator[Group]:
+        """What the heads say of all sentences that have tokens, those of like length together."""
+        filled = [row for row, words in enumerate(texts) if words]
+        if not filled or not heads:
+            return
+        store = self.tagger.store(
+            [Sentence(tuple(texts[row])) for row in filled], None, self.device
+        )
+        asked = torch.tensor(heads, device=self.device)
+
+        @torch.inference_mode()
+        def group(some: tuple[Ints, dict[str, int]]) -> Group:
+            rows, widths = some
+            batch = store.batch(torch.from_numpy(rows[None]).to(self.device), widths)
+            with self._alone:
+                words, whole = self.tagger.encoder(self._network, batch, SCORING)
+            exact = Encoded(words.double(), whole)
+            said = self.tagger.emissions(self._decoders, exact, batch, asked)
+            return Group(np.array(filled)[rows], self._tempered(said, heads))
+
+        every = _like(store, len(filled), size, self._room(len(heads)))
+        if not isinstance(self.tagger.encoder, OnnxEncoder):
+            yield from map(group, every)
+            return
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            yield from pool.map(group, every)
+
+    def _room(self, heads: int) -> int:
+        """For the words or pieces of a group."""
+        kind = torch.device(self.device).type
+        cells = heads * (self.tagger.tags + 1) ** 3
+        return ROOM[kind] if kind == "cpu" else min(ROOM[kind], CELLS // cells)
+
+    def _tempered(self, said: Emissions, heads: Sequence[int]) -> Emissions:
+        warmth = torch.tensor([self.temperatures[head] for head in heads], dtype=torch.float64)
+        warmth = warmth.to(said.scores.device).view(-1, 1, 1)  # [D, 1, 1]
+        transitions, start, end = said.chain
+        cooled = Chain(transitions / warmth, start / warmth[:, 0], end / warmth[:, 0])
+        return Emissions(said.scores / warmth.unsqueeze(-1), said.lengths, cooled)
+
+
+def _half(device: str) -> torch.dtype | None:
+    """The half precision in which the device multiplies faster, if there is one.
+
+    Of the two, float16 is eight times as exact; a CPU that is fast in bfloat16 may not be in it.
+    """
+    if torch.device(device).type == "cuda":
+        return torch.float16
+    return torch.bfloat16 if multiplies_halves() else None
+
+
+def _like(store: Store, count: int, size: int, room: int) -> Iterator[tuple[Ints, dict[str, int]]]:
+    """Sentences of like length, the longest first, and the widths they are padded to."""
+    own = {name: stream.widths[:count] for name, stream in store.streams.items()}
+    own["words"] = store.tags.widths[:count]
+    longest = max(int(widths.max()) for widths in own.values())
+    steps = np.array([PADDED[store.device.type](max(1, width)) for width in range(longest + 1)])
+    padded = {name: steps[widths] for name, widths in own.items()}
+    widest = np.stack(list(padded.values())).max(0)  # [sentences]
+    for width in np.unique(widest)[::-1].tolist():
+        rows = np.flatnonzero(widest == width)
+        step = min(size, max(1, room // width))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            yield some, {name: int(widths[some].max()) for name, widths in padded.items()}
+
+
+def _scores(runs: Sequence[Run], said: Emissions, tag_sets: Sequence[TagSet]) -> list[float]:
+    """The probability of each span; only sentences that hold one are gone through."""
+    scores = [0.0] * len(runs)
+    for scheme in {tag_set.scheme for tag_set in tag_sets}:
+        own = [i for i, run in enumerate(runs) if tag_sets[run.head].scheme == scheme]
+        richest = max((t for t in tag_sets if t.scheme == scheme), key=lambda t: len(t.tags))
+        for i, score in zip(own, _of_scheme([runs[i] for i in own], said, richest), strict=True):
+            scores[i] = score
+    return scores
+
+
+def _of_scheme(runs: Sequence[Run], said: Emissions, richest: TagSet) -> list[float]:
+    if not runs:
+        return []
+    heads, _, _, tags = said.scores.shape
+    held: list[dict[int, int]] = [{} for _ in range(heads)]
+    rows = [held[run.head].setdefault(run.row, len(held[run.head])) for run in runs]
+    most, longest = max(map(len, held)), max(len(run.tags) for run in runs)
+    index = torch.tensor([[*there, *[0] * (most - len(there))] for there in held])  # [D, R]
+    head = torch.arange(heads).unsqueeze(1)
+    places = Runs(
+        torch.tensor([run.head for run in runs]),
+        torch.tensor(rows),
+        torch.tensor([run.span.start for run in runs]),
+        torch.tensor([[*run.tags, *[-1] * (longest - len(run.tags))] for run in runs]),
+    )
+    ends = ~_continues(richest, tags).to(said.scores.device)
+    found: list[float] = run_marginals(
+        said.scores[head, index],
+        said.lengths[head, index],
+        *said.chain,
+        Runs(*(part.to(said.scores.device) for part in places)),
+        opens=ends,
+        closes=ends,
+    ).tolist()
+    return found
+
+
+@lru_cache(maxsize=64)
+def _continues(tag_set: TagSet, width: int) -> Tensor:
+    """Whether a tag (column) goes on with the span of the one before it (row): [C, C].
+
+    Tags stand in the same order in every tag set of a scheme, so that the richest speaks for all.
+    """
+    names = tag_set.tags
+    table = torch.zeros(width, width, dtype=torch.bool)
+    for i, left in enumerate(names):
+        for j, right in enumerate(names):
+            spans, _ = tags_to_spans((left, right), tag_set.scheme)
+            table[i, j] = any(span.end - span.start == 2 for span in spans)
+    return table

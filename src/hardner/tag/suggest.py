@@ -1,0 +1,228 @@
+"""Which sentences to label next: those that the model finds hard, each for a reason of its own."""
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from hardner.errors import HardnerError
+from hardner.model.layers import Params
+from hardner.model.tagger import Tagger
+from hardner.tag.uncertainty import Doubt, Head, doubts
+from hardner.types import Sentence, Span
+
+CHUNK = 2_048
+"""Sentences that are read at once."""
+LONGEST = 200
+"""Words of a sentence; what is longer is no sentence, and nobody's wish to label."""
+LEAST = 0.02
+"""The chance of a mention below which a sentence is not worth a look."""
+NOTICED = 0.1
+"""The probability from which on a token is shown as part of a possible mention."""
+AGAIN = 0.3
+"""What doubt about a word counts with each sentence that has shown the word already."""
+_DIGITS = re.compile(r"\d+")
+
+
+class Model(Protocol):
+    """As much of a `Predictor` as is needed."""
+
+    @property
+    def tagger(self) -> Tagger: ...
+    @property
+    def params(self) -> Params: ...
+    @property
+    def temperatures(self) -> Sequence[float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A sentence worth labelling."""
+
+    sentence: Sentence
+    """As it was given."""
+    hardness: float
+    """The loss that the model expects of itself on the sentence, in nats."""
+    reason: str
+    uncertain: tuple[tuple[Span, float], ...]
+    """Possible mentions with their probabilities, the most doubtful first."""
+
+
+class Candidate(NamedTuple):
+    """A sentence on the way to being suggested."""
+
+    value: float
+    """Its hardness, made comparable between lengths."""
+    place: int
+    """Where it stood among the sentences; of two equals the first is taken."""
+    sentence: Sentence
+    doubt: Doubt
+
+    @property
+    def order(self) -> tuple[float, int]:
+        """Best first."""
+        return -self.value, self.place
+
+
+def suggest(
+    model: Model,
+    sentences: Iterable[Sentence],
+    n: int = 10,
+    *,
+    label: str | None = None,
+    known: Iterable[Sentence] = (),
+) -> list[Suggestion]:
+    """The sentences to label next, best first.
+
+    A sentence counts by its hardness, spread over the words that the model is unsure of; doubt
+    about a word counts less with each sentence chosen or known that shows it, so neither one
+    entity nor one phrase fills the list. Sentences that are the same but for numbers and case are
+    one. The sentences are read as a stream, and what is held does not grow with them.
+
+    Args:
+        model: A `Predictor`.
+        sentences: To choose from.
+        n: How many at most; fewer where no other has any chance of a mention.
+        label: What is to be learnt. By the heads that know it, else, or without it, by all heads:
+            what they take for a mention, but none of them surely, is what they cannot explain.
+        known: Sentences that are labelled already; they are not suggested again.
+    """
+    if n < 1:
+        raise HardnerError(f"cannot suggest {n} sentences: ask for at least 1")
+    shown: Counter[str] = Counter()
+    held = Shortlist(max(1_000, 20 * n))
+    for sentence in known:
+        shown.update(words_of(sentence))
+        held.refuse(sentence)
+    heads = _heads(model, label)
+    place = 0
+    for chunk in _chunks(sentences):
+        for row, (doubt,) in doubts(model.tagger, model.params, chunk, heads):
+            held.add(place + row, chunk[row], doubt)
+        place += len(chunk)
+    return [_suggestion(candidate) for candidate in spread(held.best(), n, shown)]
+
+
+def _heads(model: Model, label: str | None) -> list[Head]:
+    """The heads that know a label; all where none does."""
+    every = [Head(d, t) for d, t in enumerate(model.temperatures)]
+    return [h for h in every if label in model.tagger.tag_sets[h.domain].labels] or every
+
+
+def _chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    stream = (s for s in sentences if 0 < len(s) <= LONGEST)
+    while chunk := list(islice(stream, CHUNK)):
+        yield chunk
+
+
+class Shortlist:
+    """The candidates of the highest value, few of them for the same possible mention."""
+
+    def __init__(self, most: int) -> None:
+        """Args: ``most`` says how many are kept."""
+        self._most = most
+        self._held: dict[str, Candidate] = {}
+        self._refused: set[str] = set()
+
+    def refuse(self, sentence: Sentence) -> None:
+        """Never take a sentence, nor one that is the same but for numbers and case."""
+        self._refused.add(_key(sentence))
+
+    def add(self, place: int, sentence: Sentence, doubt: Doubt) -> None:
+        """Take a sentence, unless it can hold no mention."""
+        key = _key(sentence)
+        if doubt.chance < LEAST or key in self._refused:
+            return
+        new = Candidate(doubt.hardness / len(sentence) ** 0.5, place, sentence, doubt)
+        self._held[key] = min(new, self._held.get(key, new), key=lambda c: c.order)
+        if len(self._held) > 2 * self._most:
+            self._held = self._kept()
+
+    def best(self) -> list[Candidate]:
+        """What is left, best first."""
+        return list(self._kept().values())
+
+    def _kept(self) -> dict[str, Candidate]:
+        """The best, at most a hundredth of them for the same most doubtful mention."""
+        used: Counter[tuple[str, ...]] = Counter()
+        kept: dict[str, Candidate] = {}
+        for key, candidate in sorted(self._held.items(), key=lambda item: item[1].order):
+            surface = _surface(candidate)
+            used[surface] += 1
+            if used[surface] <= max(1, self._most // 100) and len(kept) < self._most:
+                kept[key] = candidate
+        return kept
+
+
+def spread(candidates: Sequence[Candidate], n: int, shown: Counter[str]) -> list[Candidate]:
+    """The best of the candidates, one after the other, each in view of those before it.
+
+    Args:
+        shown: How many sentences have shown each word already; left as it is.
+    """
+    shown = shown.copy()
+    chosen: list[Candidate] = []
+    # What a candidate adds only ever falls, so that one whose sum is up to date and still the
+    # largest is the best: the others need not be summed up anew.
+    heap = [(-c.value, c.place, -1, i) for i, c in enumerate(candidates)]
+    heapq.heapify(heap)
+    while heap and len(chosen) < n:
+        _, place, when, i = heapq.heappop(heap)
+        if when == len(chosen):
+            chosen.append(candidates[i])
+            shown.update(words_of(candidates[i].sentence))
+        else:
+            heapq.heappush(heap, (-_adds(candidates[i], shown), place, len(chosen), i))
+    return chosen
+
+
+def _adds(candidate: Candidate, shown: Counter[str]) -> float:
+    """The candidate's value, less what is doubt about words that have been shown."""
+    doubt = candidate.doubt.tokens
+    words = [token.lower() for token in candidate.sentence.tokens]
+    fresh = np.array([AGAIN ** shown[word] for word in words])
+    return candidate.value * float(doubt @ fresh) / max(float(doubt.sum()), 1e-9)
+
+
+def words_of(sentence: Sentence) -> set[str]:
+    return {token.lower() for token in sentence.tokens}
+
+
+def _key(sentence: Sentence) -> str:
+    """The same for sentences that differ in numbers and case only."""
+    return _DIGITS.sub("0", " ".join(sentence.tokens).lower())
+
+
+def _surface(candidate: Candidate) -> tuple[str, ...]:
+    """The most doubtful possible mention, as written but for case."""
+    found = uncertain(candidate.sentence, candidate.doubt)
+    return tuple(
+        t.lower() for s, _ in found[:1] for t in candidate.sentence.tokens[s.start : s.end]
+    )
+
+
+def uncertain(sentence: Sentence, doubt: Doubt, most: int = 3) -> tuple[tuple[Span, float], ...]:
+    """The runs of tokens that may be a mention with the mean probability, most doubtful first."""
+    noticed = np.concatenate(([False], doubt.inside >= NOTICED, [False]))
+    edges = np.flatnonzero(noticed[1:] != noticed[:-1]).tolist()
+    runs = []
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        label = doubt.labels[start + int(doubt.inside[start:end].argmax())]
+        share = float(doubt.inside[start:end].mean())
+        runs.append((-float(doubt.tokens[start:end].sum()), Span(start, end, label), share))
+    return tuple((span, share) for _, span, share in sorted(runs)[:most])
+
+
+def _suggestion(candidate: Candidate) -> Suggestion:
+    found = uncertain(candidate.sentence, candidate.doubt)
+    parts = [
+        f"‘{' '.join(candidate.sentence.tokens[span.start : span.end])}’ ({span.label} {share:.0%})"
+        for span, share in found[:2]
+    ]
+    reason = f"unsure about {' and '.join(parts) or 'many words, a little about each'}"
+    return Suggestion(candidate.sentence, candidate.doubt.hardness, reason, found)
