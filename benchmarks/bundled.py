@@ -18,10 +18,10 @@ import torch
 
 import hardner
 from hardner import corpora
-from hardner.evaluate.test_set import Exam
 from hardner.evaluate.provenance import commit
+from hardner.evaluate.test_set import TestSet
 from hardner.meta.source_data import relabelled
-from hardner.tag.guidelines import following
+from hardner.tag.guidelines import follow_guidelines
 
 HEADS = {"Disease": "Disease", "Drug": "Chemical", "Gene": "Gene", "Species": "Species"}
 LEVELS = {
@@ -49,15 +49,15 @@ def main() -> None:
         left = [guideline for guideline in guidelines if (name, guideline) not in done]
         if not left:
             continue
-        corpus = corpora.load(name, root)
+        corpus = corpora.load_corpus(name, root)
         label = HEADS[corpus.domain]
         test = [relabelled(sentence, label) for sentence in corpus.test]
         for guideline in left:
             began = time.perf_counter()
-            own = following(model, [guideline]) if guideline else model
+            own = follow_guidelines(model, [guideline]) if guideline else model
             head = own.tagger.domains.index(label)
             ((found,),) = [
-                list(s.values()) for s in Exam(own.tagger, test, head, device)(own.params)
+                list(s.values()) for s in TestSet(own.tagger, test, head, device)(own.params)
             ]
             score = found.score
             seconds = round(time.perf_counter() - began, 1)

@@ -16,7 +16,7 @@ from record import record
 
 from hardner import corpora
 from hardner.meta.source_data import relabelled
-from hardner.tag.calibration import Bin, calibration_error, judged, reliability
+from hardner.tag.calibration import ReliabilityBin, calibration_error, reliability, score_outcomes
 from hardner.tag.predictor import Predictor
 
 PLOT = Path(__file__).parents[1] / "docs" / "images" / "reliability.svg"
@@ -35,20 +35,20 @@ def main() -> None:
     forms = {"T = 1": replace(model, temperatures=()), "calibrated": model}
     outcomes: dict[str, list[tuple[float, bool]]] = {name: [] for name in forms}
     for label, name in HEADS.items():
-        test = corpora.load(name, Path(sys.argv[1])).test
+        test = corpora.load_corpus(name, Path(sys.argv[1])).test
         step = max(1, len(test) // MOST)
         sentences = [relabelled(sentence, label) for sentence in test[::step]]
-        found = {form: judged(predictor, sentences) for form, predictor in forms.items()}
+        found = {form: score_outcomes(predictor, sentences) for form, predictor in forms.items()}
         for form, own in found.items():
             outcomes[form] += own
         was, now = (calibration_error(reliability(own)) for own in found.values())
-        warmth = model.temperatures[model.tagger.domains.index(label)]
-        case = f"{label} in {name}, temperature {warmth:.2f}, {len(sentences):,} sentences"
+        temperature = model.temperatures[model.tagger.domains.index(label)]
+        case = f"{label} in {name}, temperature {temperature:.2f}, {len(sentences):,} sentences"
         record("calibration", case, "cpu", now, was, "T = 1", "expected calibration error")
     plot({form: reliability(own) for form, own in outcomes.items()})
 
 
-def plot(cases: Mapping[str, tuple[Bin, ...]]) -> None:
+def plot(cases: Mapping[str, tuple[ReliabilityBin, ...]]) -> None:
     """Accuracy over confidence, a line a case; the diagonal is a model that knows itself."""
     from matplotlib.figure import Figure
 

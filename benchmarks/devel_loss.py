@@ -22,10 +22,10 @@ from record import record
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
+from hardner.meta.config import merged
 from hardner.meta.experiment import experiment
 from hardner.meta.methods import METHODS
-from hardner.meta.run import run
-from hardner.meta.config import merged
+from hardner.meta.run import run_experiment
 
 ITERATIONS = 200
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
@@ -49,7 +49,7 @@ def devel_losses(name: str, root: str) -> tuple[float, float]:
         "devel": {"every": ITERATIONS, "episodes": 64},
     }
     with tempfile.TemporaryDirectory() as folder:
-        run(experiment(table, few if GPU else merged(few, SMALLER)), folder)
+        run_experiment(experiment(table, few if GPU else merged(few, SMALLER)), folder)
         lines = map(json.loads, Path(folder, "log.jsonl").read_text("utf-8").splitlines())
         scores = {line["after"]: line["devel_loss"] for line in lines if "after" in line}
     return scores[0], scores[ITERATIONS]

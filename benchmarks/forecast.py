@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 
 from hardner import corpora
+from hardner.adapt.workflow import adapt_predictor
 from hardner.episodes import few_shot
-from hardner.evaluate.test_set import Exam
 from hardner.evaluate.provenance import commit
 from hardner.evaluate.score import Breakdown
+from hardner.evaluate.test_set import TestSet
 from hardner.meta.source_data import BENCHMARK
-from hardner.adapt.workflow import adapt
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
@@ -29,7 +29,7 @@ LINES = Path(__file__).parents[1] / "results" / "forecast.jsonl"
 
 
 def f1(predictor: Predictor, sentences: list[Sentence]) -> float:
-    (found,) = Exam(predictor.tagger, sentences)(predictor.params)
+    (found,) = TestSet(predictor.tagger, sentences)(predictor.params)
     return sum(found.values(), Breakdown()).score.f1
 
 
@@ -38,12 +38,12 @@ def main() -> None:
     LINES.parent.mkdir(exist_ok=True)
     LINES.unlink(missing_ok=True)
     for name in BENCHMARK:
-        corpus = corpora.load(name, root)
+        corpus = corpora.load_corpus(name, root)
         start = Predictor.load(models.format(domain=corpus.domain.lower()))
         devel = list(corpus.devel[:: max(1, len(corpus.devel) // DEVEL)][:DEVEL])
         for sample in range(SAMPLES):
             given = [corpus.train[row] for row in few_shot(name, corpus.train, SHOTS, sample)]
-            predictor, report = adapt(start, given, force=True)
+            predictor, report = adapt_predictor(start, given, force=True)
             assert report.expected is not None
             said = report.expected.f1
             line = {"corpus": name, "shots": SHOTS, "sample": sample, "expected": said.value}

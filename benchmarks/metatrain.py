@@ -29,9 +29,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from hardner.batch import Batch, Store, TagSet
-from hardner.meta.loop import Rows, Training, begin, loop
-from hardner.meta.methods import Settings, method
-from hardner.meta.outer import judge
+from hardner.meta.loop import EpisodeRows, Training, initial_state, loop
+from hardner.meta.methods import MethodSettings, method
+from hardner.meta.outer import outer_step
 from hardner.model.characters import Characters
 from hardner.model.encoders import WordEncoder, vocabulary_of
 from hardner.model.heads import SentenceHead
@@ -127,14 +127,14 @@ def network(vocabulary: tuple[str, ...], dimension: int, characters: Characters)
     return Tagger(encoder, tuple(TagSet(d, ("X",)) for d in DOMAINS), heads=heads)
 
 
-def random_rows(domains: Domains, tasks: int, shots: int, seed: int) -> Rows:
+def random_rows(domains: Domains, tasks: int, shots: int, seed: int) -> EpisodeRows:
     rng = np.random.default_rng(seed)
     rows = []
     for domain in rng.integers(0, len(DOMAINS), tasks):
         own = np.flatnonzero(domains == domain)
         rows.append(rng.choice(own, 2 * shots, replace=False))
     both = np.stack(rows)
-    return Rows((both[:, :shots],), both[:, shots:])
+    return EpisodeRows((both[:, :shots],), both[:, shots:])
 
 
 def wait() -> None:
@@ -156,14 +156,14 @@ def side_by_side(calls: list[Callable[[], object]], repeats: int) -> list[float]
 
 
 def ours(tagger: Tagger, store: Store, domains: Domains, tasks: int, shots: int, meta: str) -> Call:
-    way = method("hgda", Settings(rate=1e-3, meta_gradient=meta))
+    way = method("hgda", MethodSettings(rate=1e-3, meta_gradient=meta))
     training = Training(iterations=10**6, rate=1e-3, dropout=0.0)
     params = {n: p.to(DEVICE) for n, p in tagger.init().items()}
 
-    def draw(iteration: int) -> Rows:
+    def draw(iteration: int) -> EpisodeRows:
         return random_rows(domains, tasks, shots, iteration)
 
-    steps = loop(tagger, way, training, store, draw, begin(params, way, training))
+    steps = loop(tagger, way, training, store, draw, initial_state(params, way, training))
     return lambda: next(steps)
 
 
@@ -219,9 +219,9 @@ def learnt_words(words: int, tasks: int = 8, shots: int = 5) -> None:
     params = {n: p.to(DEVICE) for n, p in tagger.init().items()}
     table = params["encoder.words"]
     copied = params | {"encoder.words": table.expand(tasks, -1, -1)}
-    objective = method("hgda", Settings(rate=1e-3)).objective
+    objective = method("hgda", MethodSettings(rate=1e-3)).objective
     calls: list[Call] = [
-        partial(judge, tagger, objective, start, [support], query, Mode())
+        partial(outer_step, tagger, objective, start, [support], query, Mode())
         for start in (params, copied)
     ]
     side_by_side(calls, 2)
@@ -231,12 +231,12 @@ def learnt_words(words: int, tasks: int = 8, shots: int = 5) -> None:
 
 
 def real(root: Path, iterations: int) -> None:
-    from hardner.corpora import load
+    from hardner.corpora import load_corpus
     from hardner.episodes import Sources
     from hardner.meta.draws import drawing
 
     names = ("BC5CDR-chem", "BC4CHEMD", "JNLPBA", "BC2GM", "LINNAEUS", "S800")
-    sources = Sources.of_corpora([load(n, root) for n in names])
+    sources = Sources.of_corpora([load_corpus(n, root) for n in names])
     sentences = [s for own in sources.sentences.values() for s in own]
     domains = [i for i, own in enumerate(sources.sentences.values()) for _ in own]
     encoder = WordEncoder(
@@ -248,14 +248,14 @@ def real(root: Path, iterations: int) -> None:
         encoder, tuple(TagSet(d, tuple(sorted(own))) for d, own in labels.items()), heads=heads
     )
     store = tagger.store(sentences, domains, DEVICE)
-    way = method("hgda", Settings(rate=4e-3))
+    way = method("hgda", MethodSettings(rate=4e-3))
     training = Training(iterations=iterations, rate=4e-3)
     params = {n: p.to(DEVICE) for n, p in tagger.init().items()}
     draw = drawing(way, sources, tasks=8, shots=5, seed=0)
     wait()
     start = time.perf_counter()
     first = last = 0.0
-    for step in loop(tagger, way, training, store, draw, begin(params, way, training)):
+    for step in loop(tagger, way, training, store, draw, initial_state(params, way, training)):
         if step.iteration == 20:
             first = float(step.losses[0].mean())
     last = float(step.losses[0].mean())

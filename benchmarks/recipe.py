@@ -21,16 +21,16 @@ import torch
 from trials import Bench, Pool, trial
 
 from hardner import corpora
-from hardner.evaluate.system import Model, with_words
-from hardner.adapt.recipe import Adaptation, adaptation
-from hardner.adapt.negatives import background
+from hardner.adapt.negatives import negative_sentences
+from hardner.adapt.recipe import Recipe, recipe_for
+from hardner.evaluate.system import Model, with_word_vectors
+from hardner.meta.config import merged
 from hardner.meta.draws import drawing
 from hardner.meta.experiment import experiment
 from hardner.meta.heads import heads_for
-from hardner.meta.loop import begin, loop
-from hardner.meta.source_data import BENCHMARK, gather, with_labels
-from hardner.meta.network import network
-from hardner.meta.config import merged
+from hardner.meta.loop import initial_state, loop
+from hardner.meta.network import build_network
+from hardner.meta.source_data import BENCHMARK, load_source_data, with_labels
 from hardner.model.layers import Params
 from hardner.types import Sentence
 
@@ -88,19 +88,19 @@ OF_WORDS = Start(1500)
 Variants = tuple[tuple[str, Changes], ...]
 CHANGES: Variants = (
     ("none", {}),
-    ("no caution", {"caution": 0.0}),
-    ("caution 1", {"caution": 1.0}),
-    ("caution 2", {"caution": 2.0}),
-    ("caution 3", {"caution": 3.0}),
-    ("caution 4", {"caution": 4.0}),
-    ("caution 5", {"caution": 5.0}),
-    ("caution 6", {"caution": 6.0}),
-    ("caution by rarity, 6", {"caution": 0.0, "rarity": 6.0}),
-    ("caution by rarity, 10", {"caution": 0.0, "rarity": 10.0}),
-    ("caution by rarity, 14", {"caution": 0.0, "rarity": 14.0}),
-    ("no background sentences", {"background": 0}),
-    ("4 background sentences a step", {"background": 4}),
-    ("16 background sentences a step", {"background": 16}),
+    ("no caution", {"o_bias": 0.0}),
+    ("caution 1", {"o_bias": 1.0}),
+    ("caution 2", {"o_bias": 2.0}),
+    ("caution 3", {"o_bias": 3.0}),
+    ("caution 4", {"o_bias": 4.0}),
+    ("caution 5", {"o_bias": 5.0}),
+    ("caution 6", {"o_bias": 6.0}),
+    ("caution by rarity, 6", {"o_bias": 0.0, "o_bias_density": 6.0}),
+    ("caution by rarity, 10", {"o_bias": 0.0, "o_bias_density": 10.0}),
+    ("caution by rarity, 14", {"o_bias": 0.0, "o_bias_density": 14.0}),
+    ("no background sentences", {"negatives": 0}),
+    ("4 background sentences a step", {"negatives": 4}),
+    ("16 background sentences a step", {"negatives": 16}),
     ("no CRF", {"decoder": None}),
     ("decoder starts at random", {"start": "random"}),
     ("decoder starts from the mean of the known ones", {"start": "mean"}),
@@ -114,19 +114,19 @@ CHANGES: Variants = (
     ("twice the steps", {"steps": 200, "passes": 16}),
     ("dropout 0.05", {"dropout": 0.05}),
     ("dropout 0.2", {"dropout": 0.2}),
-    ("one fit", {"soup": 1}),
-    ("mean of 6 fits", {"soup": 6}),
+    ("one fit", {"restarts": 1}),
+    ("mean of 6 fits", {"restarts": 6}),
     ("mean of 3 fits, twice the rate", {"rate": 1.2e-3}),
-    ("one fit, mean of the last half of its steps", {"soup": 1, "tail": 0.5}),
-    ("mean of 3 fits and of the last half of their steps", {"tail": 0.5}),
+    ("one fit, mean of the last half of its steps", {"restarts": 1, "iterate_averaging": 0.5}),
+    ("mean of 3 fits and of the last half of their steps", {"iterate_averaging": 0.5}),
 )
 CHANGES_OF_WORDS: Variants = (
     ("none", {}),
-    ("caution 1", {"caution": 1.0}),
-    ("caution -1", {"caution": -1.0}),
-    ("caution -2", {"caution": -2.0}),
-    ("no background sentences", {"background": 0}),
-    ("16 background sentences a step", {"background": 16}),
+    ("caution 1", {"o_bias": 1.0}),
+    ("caution -1", {"o_bias": -1.0}),
+    ("caution -2", {"o_bias": -2.0}),
+    ("no background sentences", {"negatives": 0}),
+    ("16 background sentences a step", {"negatives": 16}),
     ("decoder starts from zero", {"start": "zero"}),
     ("decoder starts from the mean of the known ones", {"start": "mean"}),
     ("decoder at the encoder's rate", {"scales": {}}),
@@ -136,16 +136,16 @@ CHANGES_OF_WORDS: Variants = (
     ("twice the rate", {"rate": 8e-3}),
     ("a third of the steps", {"steps": 50, "passes": 5}),
     ("dropout 0.5", {"dropout": 0.5}),
-    ("mean of the last half of the steps", {"tail": 0.5}),
-    ("mean of 3 fits", {"soup": 3}),
-    ("mean of 3 fits, decoder starts from zero", {"soup": 3, "start": "zero"}),
+    ("mean of the last half of the steps", {"iterate_averaging": 0.5}),
+    ("mean of 3 fits", {"restarts": 3}),
+    ("mean of 3 fits, decoder starts from zero", {"restarts": 3, "start": "zero"}),
 )
 
 
 def pools(root: Path, most: int) -> Iterator[Pool]:
     """The unseen types, all under one label, with at most so many devel sentences."""
     for corpus, label in UNSEEN:
-        found = with_labels(corpora.load(corpus, root), {label})
+        found = with_labels(corpora.load_corpus(corpus, root), {label})
         yield Pool.of(f"{corpus}/{label}", found, most)
 
 
@@ -165,9 +165,9 @@ class Trainer:
             "train": {"tasks": 8, "shots": 16},
         }
         plan = experiment(self.table, {})
-        self.material = gather(plan)
-        model = Model(*network(plan, self.material))
-        self.tagger, params = with_words(model, plan.encoder.vectors, known)
+        self.source_data = load_source_data(plan)
+        model = Model(*build_network(plan, self.source_data))
+        self.tagger, params = with_word_vectors(model, plan.encoder.vectors, known)
         self.params = {n: p.to(device) for n, p in params.items()}
         self.device = device
         self._trained: dict[Start, Params] = {Start(0): self.params}
@@ -187,36 +187,36 @@ class Trainer:
 
     def _train(self, params: Params, how: dict[str, Any], iterations: int) -> Params:
         plan = experiment(merged(self.table, how), {"train": {"iterations": iterations}})
-        heads = heads_for(plan.way(), self.tagger.encoder.size, len(self.material.names))
+        heads = heads_for(plan.way(), self.tagger.encoder.size, len(self.source_data.names))
         tagger = replace(self.tagger, heads=heads)
         fresh = tagger.init(plan.seed) if heads != self.tagger.heads else params
         params = {n: params.get(n, p.to(self.device)).clone() for n, p in fresh.items()}
-        store = self.material.store(tagger, self.material.train, self.device)
+        store = self.source_data.store(tagger, self.source_data.train, self.device)
         way, training = plan.way(), plan.training()
-        draw = drawing(way, self.material.train, plan.train.tasks, plan.train.shots, 0)
+        draw = drawing(way, self.source_data.train, plan.train.tasks, plan.train.shots, 0)
         began = time.perf_counter()
-        progress = begin(params, way, training)
+        progress = initial_state(params, way, training)
         last = deque(loop(tagger, way, training, store, draw, progress), maxlen=1).pop()
         loss, seconds = float(last.losses[0].mean()), time.perf_counter() - began
         print(f"{iterations} iterations: loss {loss:.4f}, {seconds:.0f} s", flush=True)
         return progress.params
 
 
-def variants_of(kind: str, share: float) -> Iterator[tuple[str, Start, Adaptation]]:
+def variants_of(kind: str, share: float) -> Iterator[tuple[str, Start, Recipe]]:
     """What is tried with a kind of encoder: names, starts and rules.
 
     ``share`` is that of the start of a transformer from which everything else is tried.
     """
-    base = adaptation("best", kind)
+    base = recipe_for("best", kind)
     usual = START._replace(share=share)
     start, changes = (OF_WORDS, CHANGES_OF_WORDS) if kind == "bilstm" else (usual, CHANGES)
     for name, change in changes:
         yield name, start, replace(base, **change)
     if kind == "transformer":
-        quick = adaptation("quick", kind)
+        quick = recipe_for("quick", kind)
         yield "quick", start, quick
-        for caution in (0.0, 2.0, 3.0, 4.0, 5.0):
-            yield f"quick, caution {caution:g}", start, replace(quick, caution=caution)
+        for o_bias in (0.0, 2.0, 3.0, 4.0, 5.0):
+            yield f"quick, caution {o_bias:g}", start, replace(quick, o_bias=o_bias)
         for other in STARTS:
             yield f"start: {other}", other, base
 
@@ -237,7 +237,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="a variant; all if none is named")
     args = parser.parse_args()
     found = list(pools(args.root, args.devel))
-    known = [*background(), *(s for pool in found for s in (*pool.train, *pool.devel))]
+    known = [*negative_sentences(), *(s for pool in found for s in (*pool.train, *pool.devel))]
     encoder = (
         {"kind": "transformer", "folder": args.encoder}
         if args.encoder
@@ -247,7 +247,7 @@ def main() -> None:
     bench = Bench(trainer.tagger, found, args.samples, args.device)
     shots = [int(k) for k in args.shots.split(",")]
 
-    def measure(name: str, start: Start, rule: Adaptation) -> None:
+    def measure(name: str, start: Start, rule: Recipe) -> None:
         about = {"change": name, "encoder": encoder["kind"], "start": start._asdict()}
         trial(about, [bench], [trainer(start)], rule, shots)
 

@@ -28,7 +28,7 @@ from xml.sax.saxutils import escape
 from record import record
 
 from hardner.corpora import catalogue
-from hardner.evaluate.results import read as read_results
+from hardner.evaluate.results import read_results as read_results
 from hardner.formats import Report, read, write
 from hardner.formats.conll import read_sentences
 from hardner.tag.predictor import Predictor

@@ -29,21 +29,21 @@ from record import record
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from hardner import corpora
+from hardner.adapt.fit import fit_samples, init_target_head, negatives_for
+from hardner.adapt.mention_replacement import replacements_for
+from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.batch import TagSet
-from hardner.episodes import distinct, numbers
-from hardner.evaluate.test_set import Exam
+from hardner.episodes import distinct, random_numbers
 from hardner.evaluate.score import Breakdown
-from hardner.adapt.recipe import Adaptation, adaptation, kind_of
-from hardner.adapt.fit import background_for, fit, newcomer
-from hardner.model.runtime import arithmetic
+from hardner.evaluate.test_set import TestSet
 from hardner.meta.source_data import BENCHMARK
-from hardner.adapt.mention_replacement import of_samples
 from hardner.model.describe import load_model
 from hardner.model.layers import Params
+from hardner.model.runtime import autocast
 from hardner.model.tagger import Tagger
-from hardner.tag.uncertainty import Doubt, Head, doubts
-from hardner.tag.suggest import Shortlist, spread, words_of
 from hardner.seeds import seed_of
+from hardner.tag.suggest import Shortlist, diversify, words_of
+from hardner.tag.uncertainty import HeadRef, Uncertainty, uncertainties
 from hardner.types import Corpus
 
 GPU = torch.cuda.is_available()
@@ -63,7 +63,7 @@ class Setting:
     """Training sentences to choose from, of each seed."""
     test: int
     """Test sentences."""
-    rule: Adaptation
+    rule: Recipe
 
 
 @dataclass(frozen=True)
@@ -85,20 +85,22 @@ class Bench:
         labels = sorted({span.label for s in corpus.train for span in s.spans})
         self.tag_set = TagSet(corpus.domain, tuple(labels), tagger.tag_sets[0].scheme)
         self.params = {n: p.to(DEVICE) for n, p in params.items()}
-        self.tagger, _ = newcomer(tagger, self.params, self.tag_set, setting.rule, [0])
+        self.tagger, _ = init_target_head(tagger, self.params, self.tag_set, setting.rule, [0])
         own = {corpus.name, corpus.domain, *labels}
         self.heads = [
-            Head(d) for d, t in enumerate(tagger.tag_sets) if own.isdisjoint((t.domain, *t.labels))
+            HeadRef(d)
+            for d, t in enumerate(tagger.tag_sets)
+            if own.isdisjoint((t.domain, *t.labels))
         ]
         if not self.heads:
             sys.exit(f"the model has heads for {corpus.domain} only: nothing to start from")
-        draws = [numbers("pool", corpus.name, seed) for seed in range(setting.seeds)]
+        draws = [random_numbers("pool", corpus.name, seed) for seed in range(setting.seeds)]
         size = min(setting.pool, len(corpus.train))
         self.pools = [distinct(len(corpus.train), size, draw) for draw in draws]
         self.used = sorted({row for pool in self.pools for row in pool})
         wanted = min(setting.test, len(corpus.test))
-        test = sorted(distinct(len(corpus.test), wanted, numbers("test", corpus.name)))
-        self.exam = Exam(self.tagger, [corpus.test[row] for row in test], device=DEVICE)
+        test = sorted(distinct(len(corpus.test), wanted, random_numbers("test", corpus.name)))
+        self.test_set = TestSet(self.tagger, [corpus.test[row] for row in test], device=DEVICE)
 
     def run(self) -> tuple[Curve, Curve]:
         """Of the suggested and of the random sentences."""
@@ -111,8 +113,8 @@ class Bench:
                 suggested[seed] += more
             drawn = [pool[: (number + 1) * size] for pool in self.pools]
             fitted = self.fitted([*suggested, *drawn], number)
-            with arithmetic(self.setting.rule.precision, torch.device(DEVICE)):
-                found = self.exam(fitted)
+            with autocast(self.setting.rule.precision, torch.device(DEVICE)):
+                found = self.test_set(fitted)
             scores.append([sum(parts.values(), Breakdown()).score.f1 for parts in found])
             _say(number, scores[-1])
         halves = [[row[: len(seeds)] for row in scores], [row[len(seeds) :] for row in scores]]
@@ -135,37 +137,37 @@ class Bench:
                     short.add(row, train[row], found[seed % len(found)])
         chosen = []
         for seed, short in enumerate(held):
-            names = [c.place for c in spread(short.best(), size, shown[seed])]
+            names = [c.place for c in diversify(short.best(), size, shown[seed])]
             rest = [row for row in self.pools[seed] if row not in {*names, *labelled[seed]}]
             chosen.append([*names, *rest][:size])
         return chosen
 
-    def read(self, fitted: Params | None) -> Iterator[tuple[int, list[Doubt]]]:
+    def read(self, fitted: Params | None) -> Iterator[tuple[int, list[Uncertainty]]]:
         """Rows of training sentences, and what each seed's model is unsure of in them."""
         sentences = [self.corpus.train[row] for row in self.used]
         tagger, params, heads = self.sources, self.params, self.heads
         if fitted is not None:
             seeds = self.setting.seeds
             ours = {n: p[:seeds] if p.shape[0] > 1 else p for n, p in fitted.items()}
-            tagger, params, heads = self.tagger, ours, [Head(0)]
-        with arithmetic(self.setting.rule.precision, torch.device(DEVICE)):
-            for row, found in doubts(tagger, params, sentences, heads):
+            tagger, params, heads = self.tagger, ours, [HeadRef(0)]
+        with autocast(self.setting.rule.precision, torch.device(DEVICE)):
+            for row, found in uncertainties(tagger, params, sentences, heads):
                 yield self.used[row], found
 
     def fitted(self, rows: Sequence[Sequence[int]], number: int) -> Params:
         """The model fitted to each list of training sentences."""
         place = [(self.corpus.name, number, task % self.setting.seeds) for task in range(len(rows))]
         rule, seeds = self.setting.rule, [seed_of("decoder", *at) for at in place]
-        tagger, start = newcomer(self.sources, self.params, self.tag_set, rule, seeds)
+        tagger, start = init_target_head(self.sources, self.params, self.tag_set, rule, seeds)
         used, index = np.unique(np.array(rows, np.int64), return_inverse=True)
         labelled = [self.corpus.train[row] for row in used]
         samples = [[self.corpus.train[row] for row in own] for own in rows]
         drawn = [seed_of("swaps", *at) for at in place]
-        made, swaps = of_samples(samples, rule.swaps, drawn, len(labelled))
-        store = tagger.store([*labelled, *made, *background_for(rule)], device=DEVICE)
+        made, replacements = replacements_for(samples, rule.replacements, drawn, len(labelled))
+        store = tagger.store([*labelled, *made, *negatives_for(rule)], device=DEVICE)
         orders = [seed_of("order", *at) for at in place]
         index = index.reshape(len(rows), -1)
-        return fit(tagger, start, store, index, rule, orders, swaps=swaps)
+        return fit_samples(tagger, start, store, index, rule, orders, replacements=replacements)
 
     def curve(self, scores: list[list[float]], rows: Sequence[Sequence[int]]) -> Curve:
         """The mean over seeds."""
@@ -198,9 +200,9 @@ def main() -> None:
     args = parser.parse_args()
     for name in args.corpus or BENCHMARK:
         start = time.perf_counter()
-        corpus = corpora.load(name, args.corpora)
+        corpus = corpora.load_corpus(name, args.corpora)
         tagger, params = load_model(args.model.format(domain=corpus.domain.lower()))
-        rule = adaptation(args.preset, kind_of(tagger))
+        rule = recipe_for(args.preset, encoder_kind(tagger))
         if args.steps:
             rule = replace(rule, steps=args.steps, passes=0.0)
         setting = Setting(args.rounds, args.size, args.seeds, args.pool, args.test, rule)

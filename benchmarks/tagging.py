@@ -89,7 +89,7 @@ def main() -> None:
 def test_sentences(root: Path, most: int) -> dict[str, list[Sentence]]:
     """The first test sentences of each corpus, as many of each."""
     share = -(-most // len(CORPORA))
-    return {name: list(corpora.load(name, root, Report()).test[:share]) for name in CORPORA}
+    return {name: list(corpora.load_corpus(name, root, Report()).test[:share]) for name in CORPORA}
 
 
 def our_forms(
@@ -97,8 +97,8 @@ def our_forms(
 ) -> dict[str, Path]:
     """The model, and the forms that are made of it."""
     import hardner
-    from hardner.export.onnx import to_onnx
     from hardner.adapt.distil import Student
+    from hardner.export.onnx import to_onnx
     from hardner.tag.predictor import Predictor
 
     predictor = hardner.load(model)

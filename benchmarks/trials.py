@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from hardner.adapt.fit import add_o_bias, fit_samples, init_target_head, negatives_for, o_bias_for
+from hardner.adapt.mention_replacement import replacements_for
+from hardner.adapt.recipe import Recipe
+from hardner.adapt.self_training import unlabelled_rows, usable_sentences
 from hardner.batch import TagSet
 from hardner.episodes import few_shot
-from hardner.evaluate.test_set import Exam
 from hardner.evaluate.provenance import commit
-from hardner.adapt.recipe import Adaptation
-from hardner.adapt.fit import background_for, caution_for, cautious, fit, newcomer
-from hardner.model.runtime import arithmetic
-from hardner.adapt.self_training import beside, ranked
+from hardner.evaluate.test_set import TestSet
 from hardner.meta.source_data import relabelled
-from hardner.adapt.mention_replacement import of_samples
 from hardner.model.layers import Params
+from hardner.model.runtime import autocast
 from hardner.model.tagger import Tagger
 from hardner.types import Corpus, Sentence
 
@@ -53,55 +53,59 @@ class Bench:
 
     def __init__(self, tagger: Tagger, found: Sequence[Pool], samples: int, device: str) -> None:
         self.tagger, self.pools, self.samples, self.device = tagger, found, samples, device
-        self._exams: dict[tuple[int, int, str | None], list[Exam]] = {}
+        self._exams: dict[tuple[int, int, str | None], list[TestSet]] = {}
         self._fits: dict[int, Params] = {}
         self._fitted_by: tuple[int, str, int] | None = None
 
     def scores(
-        self, start: Params, rule: Adaptation, shots: int, unlabelled: int = 0
+        self, start: Params, rule: Recipe, shots: int, unlabelled: int = 0
     ) -> dict[str, list[float]]:
         """By type, precision, recall and F1, the means over samples; all are fitted at once."""
         samples, others = [], []
         for pool in self.pools:
             drawn = [few_shot(pool.name, pool.train, shots, i) for i in range(self.samples)]
             samples += [[pool.train[row] for row in rows] for rows in drawn]
-            order = ranked(pool.train) if unlabelled else []
-            free = beside(pool.train, order, drawn, unlabelled)
+            order = usable_sentences(pool.train) if unlabelled else []
+            free = unlabelled_rows(pool.train, order, drawn, unlabelled)
             others += [[replace(pool.train[row], spans=()) for row in rows] for rows in free]
         rows = np.arange(len(samples) * shots).reshape(-1, shots)
         seeds = [i % self.samples for i in range(len(samples))]
-        tagger, params = newcomer(self.tagger, start, TAGS, rule, seeds)
-        made, swaps = of_samples(samples, rule.swaps, seeds, rows.size)
+        tagger, params = init_target_head(self.tagger, start, TAGS, rule, seeds)
+        made, replacements = replacements_for(samples, rule.replacements, seeds, rows.size)
         least = min(map(len, others))  # all samples take as many
         bare = [sentence for own in others for sentence in own[:least]]
         first = rows.size + len(made)
         more = np.arange(first, first + len(bare)).reshape(-1, least) if least else None
-        every = [*chain.from_iterable(samples), *made, *bare, *background_for(rule)]
+        every = [*chain.from_iterable(samples), *made, *bare, *negatives_for(rule)]
         store = tagger.store(every, device=self.device)
-        bold = replace(rule, caution=0.0, rarity=0.0, boldness=0.0)  # its fits serve any caution
+        bold = replace(
+            rule, o_bias=0.0, o_bias_density=0.0, o_bias_size=0.0
+        )  # its fits serve any caution
         if self._fitted_by != (by := (id(start), repr(bold), unlabelled)):
             self._fits, self._fitted_by = {}, by
         if shots not in self._fits:
-            self._fits[shots] = fit(tagger, params, store, rows, bold, seeds, more, swaps=swaps)
-        fitted = cautious(self._fits[shots], caution_for(rule, store, rows))
+            self._fits[shots] = fit_samples(
+                tagger, params, store, rows, bold, seeds, more, replacements=replacements
+            )
+        fitted = add_o_bias(self._fits[shots], o_bias_for(rule, store, rows))
         found = {}
         exams = self._examined(id(start), rule, tagger, params)
-        for i, (pool, exam) in enumerate(zip(self.pools, exams, strict=True)):
+        for i, (pool, test_set) in enumerate(zip(self.pools, exams, strict=True)):
             own = slice(i * self.samples, (i + 1) * self.samples)
             part = {n: p if p.shape[0] == 1 else p[own] for n, p in fitted.items()}
-            with arithmetic(rule.precision, torch.device(self.device)):
-                scores = [s["E"].score for s in exam(part)]
+            with autocast(rule.precision, torch.device(self.device)):
+                scores = [s["E"].score for s in test_set(part)]
             each = [(s.precision, s.recall, s.f1) for s in scores]
             found[pool.name] = np.mean(each, axis=0).round(5).tolist()
         return found
 
-    def _examined(self, start: int, rule: Adaptation, tagger: Tagger, params: Params) -> list[Exam]:
+    def _examined(self, start: int, rule: Recipe, tagger: Tagger, params: Params) -> list[TestSet]:
         """The exams of a start, whose lower layers have read them where fits leave these alone."""
         key = start, rule.layers, rule.decoder
         if key not in self._exams:
-            exams = [Exam(tagger, pool.devel, device=self.device) for pool in self.pools]
+            exams = [TestSet(tagger, pool.devel, device=self.device) for pool in self.pools]
             if rule.layers:
-                exams = [exam.lifted(params, rule.layers) for exam in exams]
+                exams = [test_set.lifted(params, rule.layers) for test_set in exams]
             self._exams[key] = exams
         return self._exams[key]
 
@@ -110,7 +114,7 @@ def trial(
     about: Mapping[str, Any],
     benches: Sequence[Bench],
     starts: Sequence[Params],
-    rule: Adaptation,
+    rule: Recipe,
     shots: Sequence[int],
     unlabelled: int = 0,
 ) -> None:

@@ -73,7 +73,7 @@ def main() -> None:
     both = (args.ours, args.peer)
     scores: dict[tuple[Path, int], list[float]] = {}
     for name in BENCHMARK:
-        whole = corpora.load(name, args.root)
+        whole = corpora.load_corpus(name, args.root)
         train = [relabelled(s, "E") for s in whole.train]
         devel = [relabelled(s, "E") for s in whole.devel[:: max(1, len(whole.devel) // DEVEL)]]
         for path in both:

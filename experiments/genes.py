@@ -28,7 +28,7 @@ MOST = {"train": 1_500, "devel": 300, "test": 1_500}
 
 def main(root: str, out: str) -> None:
     for name, label in GENES.items():
-        corpus = with_labels(corpora.load(name, root), {label})
+        corpus = with_labels(corpora.load_corpus(name, root), {label})
         splits = []
         for split in SPLITS:
             found = getattr(corpus, split)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hardner.meta.config import Table, merged, toml
+from hardner.meta.config import ConfigTable, merged, toml
 
 HERE = Path(__file__).parent
 TARGETS = ("Disease", "Drug", "Gene", "Species")
@@ -10,7 +10,7 @@ PRETRAINED = {"encoder": {"kind": "transformer", "folder": "experiments/encoder"
 ACROSS = {"inner": {"steps": 2}}
 """Methods that learn from some domains and judge on another meet each of the former once."""
 
-METHODS: dict[str, Table] = {
+METHODS: dict[str, ConfigTable] = {
     "hgda": {},
     "hgda-nes": {},
     "hgda-both": {},
@@ -29,7 +29,7 @@ METHODS: dict[str, Table] = {
     },
 }
 """Experiments by name: a method of that name, unless they say another."""
-TYPES: Table = {
+TYPES: ConfigTable = {
     "method": "multitask",
     "preset": "best",
     "decoder": {"kind": "softmax", "per": "type"},
@@ -44,7 +44,7 @@ TYPES: Table = {
     "devel": {"every": 0},
 }
 """Every type of every biomedical corpus is a domain."""
-BUNDLED: Table = {
+BUNDLED: ConfigTable = {
     "data": {
         "corpora": [*TYPES["data"]["corpora"][:8], "JNLPBA-5"],
         "labels": ["Disease", "Drug", "Gene", "Species", "cell_type", "cell_line"],
@@ -53,7 +53,7 @@ BUNDLED: Table = {
     "train": {"iterations": 10_000},
 }
 """The types that are found out of the box; the rest of the devel data is for calibration."""
-MAKESHIFT: Table = {
+MAKESHIFT: ConfigTable = {
     "inner": {"steps": 5, "rate": 1e-3, "optimizer": "adamw", "decoder": 20.0, "fresh": True},
     "train": {"iterations": 1_000, "tasks": 8, "shots": 10, "rate": 5e-5},
 }
@@ -71,13 +71,13 @@ HETEROGENEOUS = (
     "dann",
     "wpz",
 )
-ABLATIONS: dict[str, Table] = {
+ABLATIONS: dict[str, ConfigTable] = {
     "without-letters": {"encoder": {"filters": 0}},
     **{f"lambda-{weight}": {"inner": {"weight": weight}} for weight in (0.2, 0.4, 0.6, 0.8)},
 }
 """MetaNER's Figure 8 beside the methods above; lambda is 1 elsewhere."""
 THREE = ["BC2GM", "BC5CDR-chem", "NCBI-disease"]
-GRANULARITIES: dict[str, Table] = {
+GRANULARITIES: dict[str, ConfigTable] = {
     "": {},
     "cls-": {"granularity": {"pooling": "cls"}},
     "mean-": {"granularity": {"pooling": "mean"}},
@@ -90,9 +90,9 @@ GRANULARITIES: dict[str, Table] = {
 """Multi-granularity, Tables 2 to 4."""
 
 
-def tables() -> dict[str, Table]:
+def tables() -> dict[str, ConfigTable]:
     """The values of each file, by its name without ending."""
-    made: dict[str, Table] = {}
+    made: dict[str, ConfigTable] = {}
     for name, values in METHODS.items():
         for target in TARGETS:
             table = merged({"method": name, "target": target}, values)
@@ -102,11 +102,11 @@ def tables() -> dict[str, Table]:
                 made[f"{name}-transformer-{target.lower()}"] = table
     for target in TARGETS:
         own = merged(merged(TYPES, {"target": target}), PRETRAINED)
-        made[f"types-{target.lower()}"] = merged(own, {"train": {"blend": 0.5}})
+        made[f"types-{target.lower()}"] = merged(own, {"train": {"weight_interpolation": 0.5}})
         meta = merged(own, {"method": "hgda-both", **MAKESHIFT})
         began = {"encoder": {"folder": f"runs/types-{target.lower()}/model"}}
         made[f"types-hgda-{target.lower()}"] = merged(meta, began)
-    made["start"] = merged(merged(TYPES, {"train": {"blend": 0.5}}), PRETRAINED)
+    made["start"] = merged(merged(TYPES, {"train": {"weight_interpolation": 0.5}}), PRETRAINED)
     made["bundled"] = merged(merged(TYPES, BUNDLED), PRETRAINED)
     for name in HETEROGENEOUS:
         table = {
@@ -151,7 +151,7 @@ def tables() -> dict[str, Table]:
     return made
 
 
-def _khan() -> dict[str, Table]:
+def _khan() -> dict[str, ConfigTable]:
     """MT-BioNER: three and four corpora, both algorithms, several encoders, one that is frozen."""
     # Four of the paper's eight passes.
     three = {"data": {"corpora": THREE}, "train": {"iterations": 3_828}}
@@ -167,7 +167,7 @@ def _khan() -> dict[str, Table]:
     }
 
 
-def text(name: str, table: Table) -> str:
+def text(name: str, table: ConfigTable) -> str:
     """A file: its command, then what it sets."""
     order = (
         "method",

@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 
 from hardner.batch import TagSet
-from hardner.corpora import load
+from hardner.corpora import load_corpus
 from hardner.meta.source_data import relabelled, with_labels
-from hardner.model.describe import describe, files_of, load_model
+from hardner.model.describe import describe_tagger, files_of, load_model
 from hardner.model.layers import Params, part_of, scoped
 from hardner.model.tagger import Tagger
 from hardner.tag import folder
-from hardner.tag.calibration import calibrated, temperature
-from hardner.tag.guidelines import GUIDELINES, Head, placed, save
+from hardner.tag.calibration import calibrated, fit_temperature
+from hardner.tag.guidelines import GUIDELINES, GuidelineHead, replace_head, save_guidelines
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
@@ -64,13 +64,13 @@ def narrow(name: str, value: Tensor, tags: int) -> Tensor:
     return cut[..., :tags] if name.endswith("transitions") else cut
 
 
-def alone(tagger: Tagger, params: Params, root: Path, ready: Predictor) -> dict[str, Head]:
+def alone(tagger: Tagger, params: Params, root: Path, ready: Predictor) -> dict[str, GuidelineHead]:
     """The heads that others became one with, by corpus, calibrated on what is left of it.
 
     Where that is next to nothing, the temperature is that of the head they became.
     """
     tags = len(ready.tagger.tag_sets[0].tags)
-    warmth = dict(zip(ready.tagger.domains, ready.temperatures, strict=True))
+    temperatures = dict(zip(ready.tagger.domains, ready.temperatures, strict=True))
     found = {}
     for label, names in HEADS.items():
         for name in names if len(names) > 1 else ():
@@ -79,11 +79,13 @@ def alone(tagger: Tagger, params: Params, root: Path, ready: Predictor) -> dict[
                 n: narrow(n, p[:, row : row + 1], tags).contiguous()
                 for n, p in scoped(params, "decoder").items()
             }
-            head = Head(label, warmth[label], own)
+            head = GuidelineHead(label, temperatures[label], own)
             left = devel(root, label, [name])
             if sum(len(sentence.spans) for sentence in left) >= MENTIONS:
                 at = ready.tagger.domains.index(label)
-                head = head._replace(temperature=temperature(placed(ready, head), left, at))
+                head = head._replace(
+                    temperature=fit_temperature(replace_head(ready, head), left, at)
+                )
             found[name.partition("/")[0]] = head
     return found
 
@@ -96,7 +98,7 @@ def devel(root: Path, label: str, names: Sequence[str]) -> list[Sentence]:
     drawn = []
     for name in names:
         corpus, _, theirs = name.partition("/")
-        found = with_labels(load(corpus, root), {theirs}).devel
+        found = with_labels(load_corpus(corpus, root), {theirs}).devel
         rest = found[len(found) * 9 // 10 :]
         drawn.append(rest[:: -(-len(rest) // EACH) or 1])
     return [relabelled(sentence, label) for sentence in chain(*drawn)]
@@ -116,7 +118,7 @@ def read(run: Path) -> tuple[Tagger, Params]:
 
 def encoder_of(tagger: Tagger) -> tuple[object, object]:
     """What two taggers must share to read each other's parameters."""
-    return describe(tagger)["encoder"], files_of(tagger)
+    return describe_tagger(tagger)["encoder"], files_of(tagger)
 
 
 def main() -> None:
@@ -125,17 +127,17 @@ def main() -> None:
     (tagger, params), (other, start) = (read(run) for run in runs)
     if encoder_of(tagger) != encoder_of(other):
         sys.exit(f"{runs[0]} and {runs[1]}: other encoders or tokenizers; train both from one")
-    folder.write(out / "start", *started(other, start), {}, torch.int8)
+    folder.write_model_folder(out / "start", *started(other, start), {}, torch.int8)
     whole = tagger, params
     tagger, params = packed(tagger, params)
-    folder.write(out / "model", tagger, params, {}, torch.int8)
+    folder.write_model_folder(out / "model", tagger, params, {}, torch.int8)
     held_out = {label: devel(root, label, names) for label, names in HEADS.items()}
     ready = calibrated(Predictor.load(out / "model"), held_out)
-    warmth = dict(zip(tagger.domains, ready.temperatures, strict=True))
-    folder.write(out / "model", tagger, params, warmth, torch.int8)
-    save(alone(*whole, root, ready), out / GUIDELINES)
+    temperatures = dict(zip(tagger.domains, ready.temperatures, strict=True))
+    folder.write_model_folder(out / "model", tagger, params, temperatures, torch.int8)
+    save_guidelines(alone(*whole, root, ready), out / GUIDELINES)
     files = (path for name in ("model", "start", GUIDELINES) for path in (out / name).iterdir())
-    print(f"{out}: {sum(path.stat().st_size for path in files) / 1e6:.1f} MB, {warmth}")
+    print(f"{out}: {sum(path.stat().st_size for path in files) / 1e6:.1f} MB, {temperatures}")
 
 
 if __name__ == "__main__":

@@ -25,4 +25,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def single(monkeypatch: pytest.MonkeyPatch) -> None:
     """Predictors that are made here multiply in single precision, whatever the CPU can do."""
-    monkeypatch.setattr("hardner.tag.engine.multiplies_halves", lambda: False)
+    monkeypatch.setattr("hardner.tag.engine.cpu_has_bfloat16", lambda: False)

@@ -71,15 +71,17 @@ def test_what_is_saved_is_loaded_bit_for_bit(
     shard_bytes: int | None,
 ) -> None:
     folder = tmp_path_factory.mktemp("models") / "model"
-    checkpoint.save(folder, given, config, {"words.bin": content}, shard_bytes=shard_bytes)
-    loaded = checkpoint.load(folder)
+    checkpoint.save_checkpoint(
+        folder, given, config, {"words.bin": content}, shard_bytes=shard_bytes
+    )
+    loaded = checkpoint.load_checkpoint(folder)
     assert list(loaded.tensors) == list(given)
     assert all(same(loaded.tensors[name], tensor) for name, tensor in given.items())
     assert loaded.config == config and loaded.files == {"words.bin": content}
 
 
 def test_folder_is_plain_safetensors_and_json(tmp_path: Path) -> None:
-    checkpoint.save(tmp_path / "a/model", weights(), CONFIG, {"vocabulary.txt": "β\n"})
+    checkpoint.save_checkpoint(tmp_path / "a/model", weights(), CONFIG, {"vocabulary.txt": "β\n"})
     folder = tmp_path / "a/model"
     assert {path.name for path in folder.iterdir()} == {
         "weights.safetensors",
@@ -96,8 +98,8 @@ def test_folder_is_plain_safetensors_and_json(tmp_path: Path) -> None:
 
 def test_tied_tensors_and_gradients(tmp_path: Path) -> None:
     tied = torch.randn(3, 3, requires_grad=True)
-    checkpoint.save(tmp_path / "model", {"a": tied, "b": tied, "row": tied[1]}, {})
-    loaded = checkpoint.load(tmp_path / "model").tensors
+    checkpoint.save_checkpoint(tmp_path / "model", {"a": tied, "b": tied, "row": tied[1]}, {})
+    loaded = checkpoint.load_checkpoint(tmp_path / "model").tensors
     assert same(loaded["b"], tied) and same(loaded["row"], tied[1])
     loaded["a"].zero_()
     assert same(loaded["b"], tied)
@@ -106,7 +108,7 @@ def test_tied_tensors_and_gradients(tmp_path: Path) -> None:
 def test_shards_are_bounded_and_cut_large_tensors(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     given = weights() | {"wide": torch.zeros(2, 300)}
-    checkpoint.save(folder, given, {}, shard_bytes=1024)
+    checkpoint.save_checkpoint(folder, given, {}, shard_bytes=1024)
     names = sorted(path.name for path in folder.glob("weights*"))
     count = len(names)
     assert count > 3
@@ -114,19 +116,21 @@ def test_shards_are_bounded_and_cut_large_tensors(tmp_path: Path) -> None:
     for name in names:
         stored = load_file(folder / name)
         assert sum(tensor.nbytes for tensor in stored.values()) <= 1024
-    loaded = checkpoint.load(folder).tensors
+    loaded = checkpoint.load_checkpoint(folder).tensors
     assert all(same(loaded[name], tensor) for name, tensor in given.items())
 
 
 def test_half_precision_is_restored_to_the_type_it_was(tmp_path: Path) -> None:
-    checkpoint.save(tmp_path / "model", weights(), {}, dtype=torch.float16)
+    checkpoint.save_checkpoint(tmp_path / "model", weights(), {}, dtype=torch.float16)
     assert load_file(tmp_path / "model/weights.safetensors")["big"].dtype == torch.float16
-    loaded = checkpoint.load(tmp_path / "model").tensors
+    loaded = checkpoint.load_checkpoint(tmp_path / "model").tensors
     assert same(loaded["big"], weights()["big"].half().float())
     assert same(loaded["small"], weights()["small"])
     assert loaded["scalar"].dtype == torch.float64
     with pytest.raises(HardnerError, match="tensor x: a value is too large for float16"):
-        checkpoint.save(tmp_path / "other", {"x": torch.tensor([1e5])}, {}, dtype=torch.float16)
+        checkpoint.save_checkpoint(
+            tmp_path / "other", {"x": torch.tensor([1e5])}, {}, dtype=torch.float16
+        )
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -136,10 +140,10 @@ def test_a_model_is_replaced_whole(
     if not at_once:
         monkeypatch.setattr(swap, "_exchange", lambda first, second: False)
     folder = tmp_path / "model"
-    checkpoint.save(folder, weights(), {"n": 1}, {"old.txt": "old"}, shard_bytes=1024)
-    checkpoint.save(folder, {"x": torch.ones(2)}, {"n": 2})
+    checkpoint.save_checkpoint(folder, weights(), {"n": 1}, {"old.txt": "old"}, shard_bytes=1024)
+    checkpoint.save_checkpoint(folder, {"x": torch.ones(2)}, {"n": 2})
     assert {path.name for path in folder.iterdir()} == {"weights.safetensors", "config.json"}
-    assert checkpoint.load(folder).config == {"n": 2}
+    assert checkpoint.load_checkpoint(folder).config == {"n": 2}
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
@@ -153,25 +157,25 @@ def test_exchange_works_here(tmp_path: Path) -> None:
 
 
 def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
-    checkpoint.save(tmp_path / "real", weights(), {"n": 1})
+    checkpoint.save_checkpoint(tmp_path / "real", weights(), {"n": 1})
     (tmp_path / "link").symlink_to("real")
-    checkpoint.save(tmp_path / "link", weights(), {"n": 2})
+    checkpoint.save_checkpoint(tmp_path / "link", weights(), {"n": 2})
     assert (tmp_path / "link").is_symlink()
-    assert checkpoint.load(tmp_path / "real").config == {"n": 2}
+    assert checkpoint.load_checkpoint(tmp_path / "real").config == {"n": 2}
 
 
 def test_other_folders_are_never_overwritten(tmp_path: Path) -> None:
     other = tmp_path / "thesis"
     other.mkdir()
-    checkpoint.save(other, weights(), {})
+    checkpoint.save_checkpoint(other, weights(), {})
     (other / "notes.txt").write_text("mine")
     with pytest.raises(FileError, match=r"holds notes\.txt, no part of the model"):
-        checkpoint.save(other, weights(), {})
+        checkpoint.save_checkpoint(other, weights(), {})
     (other / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(FileError, match="exists and is not a hardner model"):
-        checkpoint.save(other, weights(), {})
+        checkpoint.save_checkpoint(other, weights(), {})
     with pytest.raises(FileError, match="exists and is not a hardner model"):
-        checkpoint.save(other / "notes.txt", weights(), {})
+        checkpoint.save_checkpoint(other / "notes.txt", weights(), {})
     assert (other / "notes.txt").read_text() == "mine"
 
 
@@ -190,18 +194,18 @@ FAILURES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", FAILURES)
 def test_a_failed_save_changes_nothing(case: str, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    checkpoint.save(folder, weights(), {"n": 1})
+    checkpoint.save_checkpoint(folder, weights(), {"n": 1})
     arguments, message = FAILURES[case]
     with pytest.raises(HardnerError, match=message):
-        checkpoint.save(folder, **{"tensors": {}, "config": {}} | arguments)
-    assert checkpoint.load(folder).config == {"n": 1}
+        checkpoint.save_checkpoint(folder, **{"tensors": {}, "config": {}} | arguments)
+    assert checkpoint.load_checkpoint(folder).config == {"n": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot be written: "):
-        checkpoint.save(tmp_path / "file/model", weights(), {})
+        checkpoint.save_checkpoint(tmp_path / "file/model", weights(), {})
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -278,18 +282,18 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
 @pytest.mark.parametrize("case", DAMAGE)
 def test_damage_is_one_line(case: str, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    checkpoint.save(folder, weights(), CONFIG, {"vocabulary.txt": "β"})
+    checkpoint.save_checkpoint(folder, weights(), CONFIG, {"vocabulary.txt": "β"})
     damage, message = DAMAGE[case]
     damage(folder)
     with pytest.raises(FileError, match=message) as caught:
-        checkpoint.load(folder)
+        checkpoint.load_checkpoint(folder)
     assert str(caught.value).startswith(str(folder)) and "\n" not in str(caught.value)
 
 
 def test_a_header_that_starts_like_a_pickle_is_read(tmp_path: Path) -> None:
     for length in range(1, 300):
-        checkpoint.save(tmp_path / "model", {"x" * length: torch.ones(1)}, {})
-        assert len(checkpoint.load(tmp_path / "model").tensors) == 1
+        checkpoint.save_checkpoint(tmp_path / "model", {"x" * length: torch.ones(1)}, {})
+        assert len(checkpoint.load_checkpoint(tmp_path / "model").tensors) == 1
         if (tmp_path / "model/weights.safetensors").read_bytes()[0] == 0x80:
             return
     pytest.fail("no header was 128 bytes long")

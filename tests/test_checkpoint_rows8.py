@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from hardner import checkpoint
-
 from hardner import int8 as rows8
 from hardner.errors import FileError, HardnerError
 
@@ -58,8 +57,8 @@ def test_no_number_is_off_by_more_than_half_a_scale(
 ) -> None:
     folder = tmp_path_factory.mktemp("models") / "model"
     made = matrix(*shape, seed=seed).to(dtype)
-    checkpoint.save(folder, {"x": made}, {}, shard_bytes=shard_bytes, dtype=torch.int8)
-    read = checkpoint.load(folder).tensors["x"]
+    checkpoint.save_checkpoint(folder, {"x": made}, {}, shard_bytes=shard_bytes, dtype=torch.int8)
+    read = checkpoint.load_checkpoint(folder).tensors["x"]
     assert (read.shape, read.dtype) == (made.shape, made.dtype)
     right, found = (t.to(torch.float64).numpy().reshape(-1, shape[-1]) for t in (made, read))
     half = np.abs(right).max(1, keepdims=True) / 127 / 2
@@ -70,7 +69,7 @@ def test_no_number_is_off_by_more_than_half_a_scale(
 
 
 def test_the_files_hold_bytes_and_scales(tmp_path: Path) -> None:
-    checkpoint.save(tmp_path / "model", weights(), {}, dtype=torch.int8)
+    checkpoint.save_checkpoint(tmp_path / "model", weights(), {}, dtype=torch.int8)
     stored = load_file(tmp_path / "model" / W)
     assert stored.keys() == weights().keys() | {"big@scales", "table@scales"}
     assert {name: stored[name].dtype for name in stored} == {
@@ -89,7 +88,7 @@ def test_the_files_hold_bytes_and_scales(tmp_path: Path) -> None:
     rows = weights()["table"].numpy().reshape(400, 50)
     scales = np.abs(rows).max(1) / 127
     assert np.allclose(stored["table@scales"].numpy(), scales, rtol=1e-6, atol=2e-38)
-    loaded = checkpoint.load(tmp_path / "model").tensors
+    loaded = checkpoint.load_checkpoint(tmp_path / "model").tensors
     assert list(loaded) == list(weights())
     assert all(loaded[name].dtype == made.dtype for name, made in weights().items())
     assert torch.equal(loaded["bytes"], weights()["bytes"])
@@ -99,8 +98,8 @@ def test_the_files_hold_bytes_and_scales(tmp_path: Path) -> None:
 def test_what_is_transposed_or_tied_is_stored_by_its_own_rows(tmp_path: Path) -> None:
     wide = matrix(200, 300)
     given = {"a": wide, "b": wide.T, "c": wide.view(2, 100, 300).transpose(0, 1)}
-    checkpoint.save(tmp_path / "model", given, {}, dtype=torch.int8)
-    loaded = checkpoint.load(tmp_path / "model").tensors
+    checkpoint.save_checkpoint(tmp_path / "model", given, {}, dtype=torch.int8)
+    loaded = checkpoint.load_checkpoint(tmp_path / "model").tensors
     for name, made in given.items():
         most = made.abs().amax(-1, keepdim=True) / 254
         assert ((loaded[name] - made).abs() <= most * 1.0001 + 1e-37).all()
@@ -111,20 +110,22 @@ def test_what_is_not_finite_is_refused(value: float, tmp_path: Path) -> None:
     odd = matrix(300, 64, dtype=torch.float64)
     odd[7, 3] = value
     with pytest.raises(HardnerError, match="tensor x: a value is too large for int8, or no number"):
-        checkpoint.save(tmp_path / "model", {"x": odd}, {}, dtype=torch.int8)
+        checkpoint.save_checkpoint(tmp_path / "model", {"x": odd}, {}, dtype=torch.int8)
     with pytest.raises(HardnerError, match="tensor x: a value is too large for float16"):
-        checkpoint.save(tmp_path / "model", {"x": torch.tensor([1e5])}, {}, dtype=torch.int8)
+        checkpoint.save_checkpoint(
+            tmp_path / "model", {"x": torch.tensor([1e5])}, {}, dtype=torch.int8
+        )
     assert not any(tmp_path.iterdir())
 
 
 def test_the_name_of_scales_is_taken(tmp_path: Path) -> None:
     with pytest.raises(HardnerError, match="tensor x@scales: "):
-        checkpoint.save(tmp_path / "model", {"x@scales": torch.ones(3)}, {})
+        checkpoint.save_checkpoint(tmp_path / "model", {"x@scales": torch.ones(3)}, {})
 
 
 def test_only_folders_in_8_bits_need_a_newer_reader(tmp_path: Path) -> None:
     def version(dtype: torch.dtype | None, tensors: dict[str, Tensor]) -> int:
-        checkpoint.save(tmp_path / "model", tensors, {}, dtype=dtype)
+        checkpoint.save_checkpoint(tmp_path / "model", tensors, {}, dtype=dtype)
         return int(json.loads((tmp_path / "model/config.json").read_text())["version"])
 
     small = {"x": torch.ones(3), "bytes": torch.ones(200, 200, dtype=torch.int8)}
@@ -185,24 +186,26 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
 @pytest.mark.parametrize("case", DAMAGE)
 def test_damage_is_one_line(case: str, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    checkpoint.save(folder, weights(), {}, dtype=torch.int8)
+    checkpoint.save_checkpoint(folder, weights(), {}, dtype=torch.int8)
     damage, message = DAMAGE[case]
     damage(folder)
     with pytest.raises(FileError, match=message) as caught:
-        checkpoint.load(folder)
+        checkpoint.load_checkpoint(folder)
     assert str(caught.value).startswith(str(folder)) and "\n" not in str(caught.value)
 
 
 def test_a_cut_file_is_one_line(tmp_path: Path) -> None:
-    checkpoint.save(tmp_path / "model", weights(), {}, dtype=torch.int8, shard_bytes=5000)
+    checkpoint.save_checkpoint(
+        tmp_path / "model", weights(), {}, dtype=torch.int8, shard_bytes=5000
+    )
     last = sorted((tmp_path / "model").glob("weights*"))[-1]
     last.write_bytes(last.read_bytes()[:-1])
     with pytest.raises(FileError, match=r"truncated: .* bytes, expected"):
-        checkpoint.load(tmp_path / "model")
+        checkpoint.load_checkpoint(tmp_path / "model")
 
 
 def test_a_row_next_to_nothing_does_not_divide_by_zero() -> None:
     faint = torch.full((2, 3), 1e-44)
-    numbers, scales = rows8.narrowed(faint)
+    numbers, scales = rows8.quantise(faint)
     assert scales.min() > 0 and not numbers.any()
-    assert torch.equal(rows8.widened(numbers, scales, torch.float32), torch.zeros(2, 3))
+    assert torch.equal(rows8.dequantise(numbers, scales, torch.float32), torch.zeros(2, 3))

@@ -62,7 +62,7 @@ def test_counts_are_those_of_the_readme(root):
 
 @pytest.mark.shared
 def test_every_corpus_there_is_known_and_as_catalogued(root):
-    found = corpora.found(root)
+    found = corpora.corpora_under(root)
     folders = {row.folder or row.name for row in found}
     assert folders == {path.name for path in root.iterdir() if path.is_dir()}
     assert [path for row in found for path in row.changed(root)] == []
@@ -82,8 +82,8 @@ def test_every_corpus_there_is_known_and_as_catalogued(root):
     ],
 )
 def test_catalogued_labels_are_the_labels_of_the_files(root, name):
-    row = corpora.entry(name)
-    corpus = corpora.load(name, root)
+    row = corpora.catalogue_entry(name)
+    corpus = corpora.load_corpus(name, root)
     seen = {s.label for s in chain.from_iterable(sentence.spans for sentence in corpus.train)}
     if row.labels:
         assert seen == set(row.labels.values()) == {row.domain}
@@ -137,8 +137,8 @@ def test_a_new_corpus_is_a_row(monkeypatch, tmp_path):
     catalogue_of(monkeypatch, toml)
     write(tmp_path / "Mine" / "a.tsv", tagged("x1", "a") + tagged("b"))
     write(tmp_path / "Mine" / "b.tsv", tagged("x2"))
-    assert [row.name for row in corpora.found(tmp_path)] == ["Mine"]
-    corpus = corpora.load("Mine", tmp_path)
+    assert [row.name for row in corpora.corpora_under(tmp_path)] == ["Mine"]
+    corpus = corpora.load_corpus("Mine", tmp_path)
     assert corpus.domain == "D"
     assert corpus.train == (
         Sentence(("x1", "a"), (Span(0, 1, "Thing"),), "Mine/train/1"),
@@ -155,13 +155,13 @@ def test_a_tenth_of_train_is_held_out_once_and_for_all(monkeypatch, tmp_path):
     train = {{ path = "a.tsv" }}"""
     catalogue_of(monkeypatch, toml)
     write(tmp_path / "Mine" / "a.tsv", "".join(tagged(f"w{n}") for n in range(101)))
-    corpus = corpora.load("Mine", tmp_path)
+    corpus = corpora.load_corpus("Mine", tmp_path)
     parts = [[int(s.id.split("/")[-1]) for s in getattr(corpus, p)] for p in corpora.SPLITS]
     assert [len(part) for part in parts] == [79, 11, 11]
     assert sorted(chain(*parts)) == list(range(1, 102))
     assert all(part == sorted(part) for part in parts)
     assert parts[1] not in ([*range(1, 12)], [*range(91, 102)])
-    assert corpora.load("Mine", tmp_path) == corpus
+    assert corpora.load_corpus("Mine", tmp_path) == corpus
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,9 @@ def ace(folder: Path) -> None:
 def test_ace_keeps_the_innermost_mentions(tmp_path):
     """The example is MetaNER's own."""
     ace(tmp_path / "ACE2005" / "data" / "English" / "un" / "timex2norm")
-    assert [row.name for row in corpora.found(tmp_path)] == ["ACE2005-UN"]
+    assert [row.name for row in corpora.corpora_under(tmp_path)] == ["ACE2005-UN"]
     report = Report()
-    corpus = corpora.load("ACE2005-UN", tmp_path, report)
+    corpus = corpora.load_corpus("ACE2005-UN", tmp_path, report)
     found = {
         (" ".join(sentence.tokens[s.start : s.end]), s.label)
         for sentence in chain(corpus.train, corpus.devel, corpus.test)
@@ -236,7 +236,7 @@ def test_ontonotes_lies_in_the_layout_of_conll_2012(tmp_path):
     for split in ("train", "development", "test"):
         folder = tmp_path / "OntoNotes5" / "data" / split / "data/english/annotations/nw"
         write(folder / "x.gold_conll", text)
-    corpus = corpora.load("OntoNotes5", tmp_path)
+    corpus = corpora.load_corpus("OntoNotes5", tmp_path)
     for split, found in (("train", corpus.train), ("devel", corpus.devel), ("test", corpus.test)):
         (sentence,) = found
         assert (sentence.tokens, sentence.spans) == (("Kofi", "Annan"), (Span(0, 2, "PERSON"),))
@@ -244,7 +244,7 @@ def test_ontonotes_lies_in_the_layout_of_conll_2012(tmp_path):
 
 
 def test_labels_have_domains():
-    row = corpora.entry("CRAFT")
+    row = corpora.catalogue_entry("CRAFT")
     assert [row.domain_of(label) for label in ("CHEBI", "Taxon", "other")] == [
         "Drug",
         "Species",
@@ -258,11 +258,11 @@ def test_statistics_are_those_counted_by_hand():
         Sentence(("b", "c"), ()),
         Sentence(("c",), (Span(0, 1, "X"),)),
     ]
-    found = corpora.describe(iter(sentences))
+    found = corpora.corpus_statistics(iter(sentences))
     assert found == corpora.Statistics(3, 2, 6, 3, {"X": 2, "Y": 1})
     assert found.mentions == 3
     assert found.percent == pytest.approx(200 / 3)
-    assert corpora.describe([]).percent == 0
+    assert corpora.corpus_statistics([]).percent == 0
 
 
 def tiny(root: Path) -> None:
@@ -310,6 +310,6 @@ def test_a_missing_split_names_its_file(tmp_path):
     tiny(tmp_path)
     (tmp_path / "S800" / "test.tsv.xz").unlink()
     with pytest.raises(FileError, match=r"test\.tsv\.xz"):
-        corpora.load("S800", tmp_path)
+        corpora.load_corpus("S800", tmp_path)
     with pytest.raises(FileError, match=r"test\.tsv\.xz"):
-        corpora.entry("S800").changed(tmp_path)
+        corpora.catalogue_entry("S800").changed(tmp_path)

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from hardner import episodes
-from hardner.episodes import Sources, across, distinct, few_shot, mini_batches, numbers, paired
+from hardner.episodes import (
+    Sources,
+    across,
+    distinct,
+    few_shot,
+    mini_batches,
+    paired,
+    random_numbers,
+)
 from hardner.errors import HardnerError
 from hardner.types import Corpus, Sentence, Span
 
@@ -49,8 +57,11 @@ def test_the_order_of_asking_and_of_domains_does_not_matter(draw):
 
 
 def test_draws_are_the_same_on_every_machine():
-    assert list(islice(numbers("a", 1), 9))[::8] == [13299969806644848248, 9318490989722804409]
-    assert distinct(1000, 5, numbers("pinned", 3)) == [147, 704, 841, 902, 722]
+    assert list(islice(random_numbers("a", 1), 9))[::8] == [
+        13299969806644848248,
+        9318490989722804409,
+    ]
+    assert distinct(1000, 5, random_numbers("pinned", 3)) == [147, 704, 841, 902, 722]
     assert few_shot("LINNAEUS", DOMAINS["species"], 5, sample=19) == (36, 42, 3, 33, 12)
     (episode,) = mini_batches(SOURCES, 3, 1, 1000)
     ids = [s.id for s in SOURCES.read(episode.query)]
@@ -125,13 +136,13 @@ def test_a_pass_of_mini_batches_holds_every_sentence_once(mixed):
 @settings(max_examples=300, deadline=None)
 @given(st.integers(1, 300), st.integers(0, 2**64))
 def test_a_keyed_shuffle_is_a_permutation(size, seed):
-    key = list(islice(numbers(seed), 6))
+    key = list(islice(random_numbers(seed), 6))
     assert sorted(episodes.shuffled(place, size, key) for place in range(size)) == [*range(size)]
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 12, 100])
 def test_a_keyed_shuffle_sends_every_place_everywhere(size):
-    keys = [list(islice(numbers("key", n), 6)) for n in range(3000)]
+    keys = [list(islice(random_numbers("key", n), 6)) for n in range(3000)]
     places = (0, size // 2, size - 1)
     for place in places:
         assert fits(Counter(episodes.shuffled(place, size, key) for key in keys), size)
@@ -143,7 +154,7 @@ def test_a_keyed_shuffle_sends_every_place_everywhere(size):
 
 
 def test_distinct_draws_every_order_alike():
-    counts = Counter(tuple(distinct(5, 3, numbers("order", n))) for n in range(6000))
+    counts = Counter(tuple(distinct(5, 3, random_numbers("order", n))) for n in range(6000))
     assert set(counts) == set(permutations(range(5), 3))
     assert fits(counts, 60)
 
@@ -152,7 +163,7 @@ def test_distinct_draws_every_order_alike():
 @given(st.integers(0, 100), st.data())
 def test_distinct_numbers_are_distinct(size, data):
     wanted = data.draw(st.integers(0, size))
-    drawn = distinct(size, wanted, numbers("n", size))
+    drawn = distinct(size, wanted, random_numbers("n", size))
     assert len(set(drawn)) == len(drawn) == wanted
     assert set(drawn) <= set(range(size))
 

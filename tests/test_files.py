@@ -70,7 +70,7 @@ def test_read_text_keeps_every_character(tmp_path: Path) -> None:
 def test_blocks_are_the_lines_of_the_file_whatever_their_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(files, "BLOCK", size)
+    monkeypatch.setattr(files, "_BLOCK", size)
     content = "a\r\n\r\nbc😀\n\n\nd\u2028e\x85f\r\ng"
     path = tmp_path / "a"
     path.write_bytes(content.encode())
@@ -124,7 +124,7 @@ def test_long_lines_stop_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: object
 ) -> None:
     monkeypatch.setattr(files, "LINE_LIMIT", 1000)
-    monkeypatch.setattr(files, "BLOCK", 64)
+    monkeypatch.setattr(files, "_BLOCK", 64)
     path = tmp_path / "a"
     path.write_text("x" * 1000 + "\n" + "y" * 1100 + "\n")
     with pytest.raises(FileError, match=r"a:2: a line longer than 1,000 characters"):

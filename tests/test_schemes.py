@@ -7,7 +7,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOB2, IOBES, Entities
 
 from hardner.errors import HardnerError
-from hardner.schemes import SCHEMES, allowed, parse, spans_to_tags, tag_set, tags_to_spans
+from hardner.schemes import SCHEMES, allowed, parse_tag, spans_to_tags, tag_set, tags_to_spans
 from hardner.types import Span
 
 LABELS = ("Gene", "creative-work", "Δ")
@@ -107,7 +107,7 @@ def test_repairs_point_at_the_tags_that_change(scheme, tags, written):
 def test_a_bare_prefix_has_an_empty_label():
     assert tags_to_spans(["B", "I", "O"]) == ((Span(0, 2, ""),), [])
     assert spans_to_tags([Span(0, 2, "")], 3) == ["B", "I", "O"]
-    assert parse("B-creative-work") == ("B", "creative-work")
+    assert parse_tag("B-creative-work") == ("B", "creative-work")
 
 
 def test_o_comes_first_and_aliases_name_the_same_tags():

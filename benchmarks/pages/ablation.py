@@ -5,6 +5,8 @@ from typing import Any
 
 import lines
 
+from hardner.renamed import with_new_names
+
 SHOTS = (5, 20, 50, 100)
 FIELDS = {
     "steps": "steps",
@@ -13,9 +15,9 @@ FIELDS = {
     "decoder": "decoder",
     "start": "decoder's start",
     "scales": "rates times",
-    "background": "background",
-    "caution": "caution",
-    "soup": "fits",
+    "negatives": "background",
+    "o_bias": "caution",
+    "restarts": "fits",
 }
 """What recipes differ in, beside what a row is named after, and how a column says it."""
 BEFORE = "before that of `experiments/encoder`"
@@ -61,7 +63,7 @@ def table(some: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def described(line: Mapping[str, Any]) -> str:
     """What was tried, the start and the recipe, as cells."""
-    start, recipe = line["start"], line["recipe"]
+    start, recipe = line["start"], with_new_names(line["recipe"])
     share = f" x {start['share']:g}" if start["share"] < 1 else ""
     how = "".join(f", {key} {value}" for key, value in start.get("how", {}).items())
     parts = [line["change"].removeprefix("start: "), f"{start['iterations']}{share}{how}"]
@@ -69,7 +71,7 @@ def described(line: Mapping[str, Any]) -> str:
         value = recipe.get(name, 1)  # older recipes were of one fit
         if name == "scales":
             value = ", ".join(f"{part} {float(f'{by:.2g}'):g}" for part, by in value.items())
-        parts.append("" if value in (None, 0) and name != "caution" else f"{value}")
+        parts.append("" if value in (None, 0) and name != "o_bias" else f"{value}")
     return " | ".join(parts)
 
 

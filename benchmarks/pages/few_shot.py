@@ -9,8 +9,8 @@ import relations
 from hardner.evaluate import published
 from hardner.evaluate.published import figures
 from hardner.evaluate.render import markdown
-from hardner.evaluate.results import Result, gather
-from hardner.evaluate.table import Table, build
+from hardner.evaluate.results import Result, gather_results
+from hardner.evaluate.table import ResultTable, build_tables
 from hardner.meta.source_data import BENCHMARK
 
 RESULTS = Path(__file__).parents[2] / "results" / "few_shot.jsonl"
@@ -32,7 +32,7 @@ DEMONSTRATED = "MRC with demonstrations"
 
 def summary() -> Iterator[str]:
     """The mean over the corpora by the number of sentences, beside the best published one."""
-    results = gather([RESULTS])
+    results = gather_results([RESULTS])
     yield "| labelled sentences | " + " | ".join(map(str, SHOTS)) + " |"
     yield "|---" * (1 + len(SHOTS)) + "|"
     for row in ROWS:
@@ -43,9 +43,9 @@ def summary() -> Iterator[str]:
             means = [mean_of([r for r in some if r.shots == k], BENCHMARK) for k in SHOTS]
             if set(means) != {NOT_RUN}:
                 yield f"| {ROWS[row]}{beside} | " + " | ".join(means) + " |"
-    best = [published.best("few_shot", "f1", k, BENCHMARK) for k in SHOTS]
+    best = [published.best_published("few_shot", "f1", k, BENCHMARK) for k in SHOTS]
     values = [
-        published.mean("few_shot", "f1", k, BENCHMARK, [name])
+        published.published_mean("few_shot", "f1", k, BENCHMARK, [name])
         for k, name in zip(SHOTS, best, strict=True)
         if name
     ]
@@ -58,7 +58,7 @@ def mean_of(results: Sequence[Result], corpora: Sequence[str]) -> str:
     return f"{fmean(map(fmean, each)):.3f}" if all(len(e) == WHOLE for e in each) else NOT_RUN
 
 
-def contests(table: Table) -> Iterator[str]:
+def contests(table: ResultTable) -> Iterator[str]:
     """How each row stands against the published row that is best in the mean, cell by cell."""
     yield "Corpora on which a row is above the published row with the highest mean, of those that"
     yield "have been run:\n"
@@ -67,7 +67,7 @@ def contests(table: Table) -> Iterator[str]:
     bars = {
         (k, corpus): published.published("few_shot", "f1", k, corpus, [best])
         for k in SHOTS
-        if (best := published.best("few_shot", "f1", k, BENCHMARK))
+        if (best := published.best_published("few_shot", "f1", k, BENCHMARK))
         for corpus in BENCHMARK
     }
     for row in (row for row in table.rows if not row.unlabelled):
@@ -98,9 +98,9 @@ def durations(results: Sequence[Result]) -> Iterator[str]:
 
 
 def page() -> Iterator[str]:
-    results = gather([RESULTS])
+    results = gather_results([RESULTS])
     yield "## Few-shot: a domain that training has not seen\n"
-    (table,) = build(results)
+    (table,) = build_tables(results)
     yield markdown([table])
     yield from durations(results)
     yield from contests(table)

@@ -7,8 +7,8 @@ from statistics import fmean
 
 from hardner.evaluate.grid import grids
 from hardner.evaluate.render import markdown, pipe_table
-from hardner.evaluate.results import gather
-from hardner.evaluate.table import Row, Table, build
+from hardner.evaluate.results import gather_results
+from hardner.evaluate.table import ResultTable, TableRow, build_tables
 
 RESULTS = Path(__file__).parents[2] / "results"
 SECTIONS = {
@@ -62,20 +62,20 @@ def page() -> Iterator[str]:
         if not (path := RESULTS / f"{protocol}.jsonl").exists():
             yield f"Not run; `experiments/runs.sh {protocol}` does."
         else:
-            (table,) = build(gather([path]))
+            (table,) = build_tables(gather_results([path]))
             yield from _ratios(table) if protocol == "ratios" else _whole(table)
             yield from _claims(table, CLAIMS.get(protocol, {}))
             if protocol == "heterogeneous":
                 yield from _ablations(table)
 
 
-def _whole(table: Table) -> Iterator[str]:
+def _whole(table: ResultTable) -> Iterator[str]:
     """All rows but those that are run on a single corpus."""
     alone = ABLATIONS.keys() - {"MetaNER", "DANN"}
     yield markdown([replace(table, rows=tuple(r for r in table.rows if r.method not in alone))])
 
 
-def _ratios(table: Table) -> Iterator[str]:
+def _ratios(table: ResultTable) -> Iterator[str]:
     """A row for each corpus and method, a column for each share; then where In-Domain is passed."""
     yield "| corpus | method | " + " | ".join(f"{size:.0%}" for size in table.sizes) + " |"
     yield "|---" * (len(table.sizes) + 2) + "|"
@@ -90,7 +90,7 @@ def _ratios(table: Table) -> Iterator[str]:
     yield "\n" + pipe_table(passing)
 
 
-def _ablations(table: Table) -> Iterator[str]:
+def _ablations(table: ResultTable) -> Iterator[str]:
     """What each part brings, and how much the weight of the critic matters."""
     yield f"MetaNER, Figure 8, on {ABLATED}: the mean of the samples.\n"
     yield "| | F1 | less than all of it |"
@@ -107,7 +107,7 @@ def _ablations(table: Table) -> Iterator[str]:
     yield ""
 
 
-def _claims(table: Table, claims: dict[tuple[str, str], str]) -> Iterator[str]:
+def _claims(table: ResultTable, claims: dict[tuple[str, str], str]) -> Iterator[str]:
     """The mean difference of each pair on all of the data; of one run each, so without a test."""
     rows = {row.method: row for row in table.rows}
     held = {pair: claim for pair, claim in claims.items() if set(pair) <= rows.keys()}
@@ -123,7 +123,7 @@ def _claims(table: Table, claims: dict[tuple[str, str], str]) -> Iterator[str]:
     yield ""
 
 
-def _differences(table: Table, one: Row, other: Row) -> list[float]:
+def _differences(table: ResultTable, one: TableRow, other: TableRow) -> list[float]:
     """On each corpus that both have been run on."""
     cells = [
         [table.cell(1.0, row, corpus).mean for row in (one, other)] for corpus in table.corpora

@@ -5,7 +5,7 @@ from statistics import fmean
 
 from hardner.evaluate.protocols import Size
 from hardner.evaluate.significance import Comparison, compare, holm
-from hardner.evaluate.table import LEVEL, Row, Table
+from hardner.evaluate.table import SIGNIFICANCE_LEVEL, ResultTable, TableRow
 
 CLAIMS = {
     "bilstm": {
@@ -31,12 +31,12 @@ def ours(preset: str) -> bool:
     return preset != "paper"
 
 
-def name(row: Row) -> str:
+def name(row: TableRow) -> str:
     """The method, and whether it is by the papers' values."""
     return row.method if ours(row.preset) else f"{row.method} by paper"
 
 
-def of(table: Table, whole: int, encoder: str, called: str) -> Iterator[str]:
+def of(table: ResultTable, whole: int, encoder: str, called: str) -> Iterator[str]:
     """The mean difference of each pair over the corpora that both have in full, and its p."""
     claims = CLAIMS[encoder]
     yield f"What the papers say of the {called}'s rows, tested: the mean difference in F1 over the"
@@ -56,7 +56,7 @@ def of(table: Table, whole: int, encoder: str, called: str) -> Iterator[str]:
         for place in ((claim, k) for k in table.sizes):
             if place in found:
                 made, corpora = found[place]
-                mark = "*" if fair[place] < LEVEL else ""
+                mark = "*" if fair[place] < SIGNIFICANCE_LEVEL else ""
                 cells.append(f"{made.difference:+.3f}{mark} ({corpora})")
             else:
                 cells.append("not run")
@@ -65,7 +65,7 @@ def of(table: Table, whole: int, encoder: str, called: str) -> Iterator[str]:
 
 
 def _compared(
-    table: Table, size: Size, pair: tuple[Row, Row], whole: int
+    table: ResultTable, size: Size, pair: tuple[TableRow, TableRow], whole: int
 ) -> tuple[Comparison, int] | None:
     """Two rows on the corpora that both have all samples of, and how many these are."""
     each = [[table.cell(size, row, corpus).values for row in pair] for corpus in table.corpora]

@@ -15,7 +15,7 @@ from hardner.types import Sentence
 Ints = NDArray[np.int64]
 FULL = 0.75
 """A padded batch of which a larger share is filled is not worth laying end to end."""
-LONGEST = 4096
+LONGEST_SENTENCE = 4096
 """Values that may lie end to end: each is compared with each."""
 
 
@@ -178,7 +178,7 @@ class Store:
         wide = self.widths(rows)
         if self.packed:
             most = bucket(int(self.streams[self.packed].widths[rows].sum(1).max(initial=1)))
-            if most <= min(FULL * rows.shape[1] * wide[self.packed], LONGEST):
+            if most <= min(FULL * rows.shape[1] * wide[self.packed], LONGEST_SENTENCE):
                 wide["packed"] = most
         return wide
 

@@ -18,13 +18,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import hardner
-from hardner import shards
 from hardner import int8 as rows8
+from hardner import shards
 from hardner.errors import FileError, HardnerError
 from hardner.swap import replaced_folder
 
 FORMAT = "hardner model"
-VERSION = 2
+FORMAT_VERSION = 2
 """Of folders with matrices in 8 bits, which the readers of version 1 would misread."""
 CONFIG = "config.json"
 RESERVED = "__metadata__"
@@ -71,7 +71,7 @@ class _Manifest:
     """Bytes of every file but ``config.json``."""
 
 
-def save(
+def save_checkpoint(
     folder: str | Path,
     tensors: Mapping[str, Tensor],
     config: Mapping[str, Any],
@@ -88,7 +88,7 @@ def save(
         config: Anything JSON can hold.
         files: More files of the folder by name, such as a vocabulary; text is stored as UTF-8.
         shard_bytes: Splits the weights into files of at most so many bytes of numbers.
-        dtype: Stores wider floating-point tensors in this type; `load` restores their own. With
+        dtype: Stores wider floating-point tensors in this type; loading restores their own. With
             ``torch.int8``, matrices in 8 bits with a scale a row, others in half precision.
     """
     folder, files = Path(folder).resolve(), files or {}
@@ -99,7 +99,7 @@ def save(
         pair for name, entry in entries.items() for pair in _stored(name, tensors[name], entry)
     )
     parts = list(shards.cut(stored, shard_bytes)) or [{}]
-    names = shards.names(len(parts))
+    names = shards.shard_names(len(parts))
     with replaced_folder(folder) as temporary:
         for name, part in zip(names, parts, strict=True):
             save_file(part, temporary / name)
@@ -109,7 +109,7 @@ def save(
             )
         manifest = {
             "format": FORMAT,
-            "version": VERSION if any(entry.in_rows for entry in entries.values()) else 1,
+            "version": FORMAT_VERSION if any(entry.in_rows for entry in entries.values()) else 1,
             "hardner": hardner.__version__,
             "config": config,
             "tensors": {name: asdict(entry) for name, entry in entries.items()},
@@ -119,7 +119,7 @@ def save(
         (temporary / CONFIG).write_text(_json(manifest), encoding="utf-8")
 
 
-def load(folder: str | Path) -> Folder:
+def load_checkpoint(folder: str | Path) -> Folder:
     """Reads a model folder; whatever does not agree with its ``config.json`` is an error."""
     try:
         return _load(Path(folder))
@@ -135,7 +135,7 @@ def _load(folder: Path) -> Folder:
     held = _held(manifest.tensors)
     pieces: dict[str, list[Tensor]] = {name: [] for name in held}
     for name, expected in manifest.weights.items():
-        found = shards.read(folder / name)
+        found = shards.read_shard(folder / name)
         if found.keys() != set(expected):
             odd = sorted(found.keys() ^ set(expected))[0]
             raise FileError(folder / name, f"holds other tensors than {CONFIG} says: {odd}")
@@ -152,7 +152,7 @@ def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> _Entry:
     if tensor.dtype not in DTYPE_NAMES or name == RESERVED or name.endswith(rows8.SCALES):
         raise HardnerError(f"tensor {name}: {tensor.dtype} cannot be stored in a model folder")
     stored = tensor.dtype
-    if dtype == torch.int8 and not rows8.pays(tensor.shape):
+    if dtype == torch.int8 and not rows8.worth_int8(tensor.shape):
         dtype = torch.float16
     if dtype is not None and stored.is_floating_point and stored.itemsize > dtype.itemsize:
         stored = dtype
@@ -163,7 +163,7 @@ def _stored(name: str, tensor: Tensor, entry: _Entry) -> Iterator[tuple[str, Ten
     """A contiguous copy that shares no memory with another tensor, and any scales."""
     tensor = tensor.detach().cpu()
     if entry.in_rows:
-        numbers, scales = rows8.narrowed(tensor)
+        numbers, scales = rows8.quantise(tensor)
         if not scales.isfinite().all():
             raise HardnerError(f"tensor {name}: a value is too large for int8, or no number")
         yield from ((name, numbers), (name + rows8.SCALES, scales))
@@ -223,8 +223,10 @@ def _read_manifest(folder: Path) -> _Manifest:
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:
         raise FileError(path, "not the configuration of a hardner model")
     version = raw.get("version")
-    if not isinstance(version, int) or version > VERSION:
-        message = f"format version {version} is newer than {VERSION}: upgrade hardner to read it"
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        message = (
+            f"format version {version} is newer than {FORMAT_VERSION}: upgrade hardner to read it"
+        )
         raise FileError(path, message)
     try:
         manifest = _Manifest(
@@ -280,5 +282,5 @@ def _joined(folder: Path, name: str, pieces: list[Tensor], entry: _Entry) -> Ten
 def _restored(name: str, whole: Mapping[str, Tensor], entry: _Entry) -> Tensor:
     dtype = DTYPES[entry.dtype]
     if entry.in_rows:
-        return rows8.widened(whole[name], whole[name + rows8.SCALES], dtype)
+        return rows8.dequantise(whole[name], whole[name + rows8.SCALES], dtype)
     return whole[name].to(dtype)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hardner import formats
-from hardner.episodes import distinct, numbers
+from hardner.episodes import distinct, random_numbers
 from hardner.errors import FileError, HardnerError
 from hardner.files import sha256
 from hardner.formats.conll import read_sentences
@@ -23,7 +23,7 @@ SPLITS = ("train", "devel", "test")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SplitFile:
     """A split's file or folder."""
 
     path: str
@@ -39,16 +39,16 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """A row of the catalogue; its keys are described there."""
 
     name: str
     domain: str
     licence: str
     source: str
-    train: Part
-    devel: Part | None = None
-    test: Part | None = None
+    train: SplitFile
+    devel: SplitFile | None = None
+    test: SplitFile | None = None
     folder: str = ""
     format: str = "conll"
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Entry:
         return self.domains.get(label, self.domain)
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SplitFile]:
         """The splits that have a file or folder of their own."""
         parts = {"train": self.train, "devel": self.devel, "test": self.test}
         return {split: part for split, part in parts.items() if part is not None}
@@ -77,14 +77,14 @@ class Entry:
 
 
 @lru_cache(maxsize=1)
-def catalogue() -> Mapping[str, Entry]:
+def catalogue() -> Mapping[str, CatalogueEntry]:
     """Every known corpus by its name."""
     text = files("hardner").joinpath("catalogue.toml").read_text("utf-8")
     return {name: _entry(name, row) for name, row in tomllib.loads(text).items()}
 
 
-def _entry(name: str, row: dict[str, Any]) -> Entry:
-    known = {key.name: key for key in fields(Entry) if key.name != "name"}
+def _entry(name: str, row: dict[str, Any]) -> CatalogueEntry:
+    known = {key.name: key for key in fields(CatalogueEntry) if key.name != "name"}
     needed = {
         key.name
         for key in known.values()
@@ -96,13 +96,13 @@ def _entry(name: str, row: dict[str, Any]) -> Entry:
         )
     if missing := needed - set(row):
         raise HardnerError(f"catalogue, {name}: {min(missing)!r} is missing")
-    parts = {split: Part(**row[split]) for split in SPLITS if split in row}
+    parts = {split: SplitFile(**row[split]) for split in SPLITS if split in row}
     published = Published(**row["published"]) if "published" in row else None
     held = tuple(row.get("hold_out", ()))
-    return Entry(name, **{**row, **parts, "published": published, "hold_out": held})
+    return CatalogueEntry(name, **{**row, **parts, "published": published, "hold_out": held})
 
 
-def entry(name: str) -> Entry:
+def catalogue_entry(name: str) -> CatalogueEntry:
     """The catalogue's row for a corpus."""
     try:
         return catalogue()[name]
@@ -110,20 +110,20 @@ def entry(name: str) -> Entry:
         raise HardnerError(f"unknown corpus {name!r}; known are {', '.join(catalogue())}") from None
 
 
-def found(root: str | Path) -> list[Entry]:
+def corpora_under(root: str | Path) -> list[CatalogueEntry]:
     """The known corpora that lie under a root, in the catalogue's order."""
     if not Path(root).is_dir():
         raise FileError(root, "no such folder; --root is the one that holds the corpora's folders")
     return [row for row in catalogue().values() if row.path("train", root).exists()]
 
 
-def load(name: str, root: str | Path, report: Report | None = None) -> Corpus:
+def load_corpus(name: str, root: str | Path, report: Report | None = None) -> Corpus:
     """A corpus with all its splits.
 
     Args:
         report: Where to count what could not be kept; without one, it becomes Python warnings.
     """
-    row = entry(name)
+    row = catalogue_entry(name)
     with reporting(False, report) as used:
         splits = {
             split: tuple(_read(row, split, row.path(split, root), used)) for split in row.parts
@@ -132,12 +132,12 @@ def load(name: str, root: str | Path, report: Report | None = None) -> Corpus:
 
 
 def _held_out(
-    row: Entry, splits: dict[str, tuple[Sentence, ...]]
+    row: CatalogueEntry, splits: dict[str, tuple[Sentence, ...]]
 ) -> dict[str, tuple[Sentence, ...]]:
     """The splits with a tenth of train moved to each that is to be taken from it."""
     train = splits["train"]
     size = -(-len(train) // 10)
-    drawn = distinct(len(train), size * len(row.hold_out), numbers("hold-out", row.name))
+    drawn = distinct(len(train), size * len(row.hold_out), random_numbers("hold-out", row.name))
     taken = {
         split: sorted(drawn[place * size : (place + 1) * size])
         for place, split in enumerate(row.hold_out)
@@ -147,7 +147,7 @@ def _held_out(
     return splits | {split: tuple(train[i] for i in indices) for split, indices in moved.items()}
 
 
-def _read(row: Entry, split: str, path: Path, report: Report) -> Iterator[Sentence]:
+def _read(row: CatalogueEntry, split: str, path: Path, report: Report) -> Iterator[Sentence]:
     prefix = f"{row.name}/{split}/"
     if row.format == "conll":
         found = read_sentences(path, report=report, prefix=prefix)
@@ -159,7 +159,7 @@ def _read(row: Entry, split: str, path: Path, report: Report) -> Iterator[Senten
 
 
 def _sentences(
-    row: Entry, document: Document, path: Path, prefix: str, report: Report
+    row: CatalogueEntry, document: Document, path: Path, prefix: str, report: Report
 ) -> Iterator[Sentence]:
     place = Place(path, document=document.id)
     kept, nested = (innermost if row.innermost else outermost)(document.entities)
@@ -198,7 +198,7 @@ class Statistics:
         return 100 * self.with_entity / self.sentences if self.sentences else 0.0
 
 
-def describe(found: Iterable[Sentence]) -> Statistics:
+def corpus_statistics(found: Iterable[Sentence]) -> Statistics:
     number = with_entity = tokens = 0
     unique: set[str] = set()
     labels: Counter[str] = Counter()

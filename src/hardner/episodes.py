@@ -20,7 +20,7 @@ _WORD = 1 << 64
 _ROUNDS = 6
 
 
-def numbers(*coordinates: Coordinate) -> Iterator[int]:
+def random_numbers(*coordinates: Coordinate) -> Iterator[int]:
     """Endless uniform numbers below 2**64 that only the coordinates decide."""
     place = json.dumps(coordinates).encode()
     for block in count():
@@ -71,7 +71,7 @@ def _mix(number: int) -> int:
 
 
 def _key(*coordinates: Coordinate) -> list[int]:
-    source = numbers(*coordinates)
+    source = random_numbers(*coordinates)
     return [next(source) for _ in range(_ROUNDS)]
 
 
@@ -120,7 +120,7 @@ def paired(
         entities: Whether each sentence to learn from holds an entity.
     """
     return tuple(
-        _pair(sources, shots, entities, numbers("paired", seed, iteration, index))
+        _pair(sources, shots, entities, random_numbers("paired", seed, iteration, index))
         for index in range(tasks)
     )
 
@@ -162,11 +162,13 @@ def across(
     names = sources.names
     if not 0 < held < len(names):
         raise HardnerError(f"cannot hold {held} of {len(names)} domains out and learn from others")
-    split = [names[i] for i in distinct(len(names), len(names), numbers("split", seed, iteration))]
+    split = [
+        names[i] for i in distinct(len(names), len(names), random_numbers("split", seed, iteration))
+    ]
     outer, inner = split[:held], split[held:]
     episodes = []
     for index in range(tasks):
-        source = numbers("across", seed, iteration, index)
+        source = random_numbers("across", seed, iteration, index)
         order = distinct(len(inner), len(inner), source)
         supports = tuple(
             _draw(sources, inner[order[step % len(order)]], shots, source) for step in range(steps)
@@ -228,7 +230,7 @@ def few_shot(
     usable = range(len(sentences)) if natural else bearing(sentences)
     if len(usable) < shots:
         raise _too_few(corpus, len(sentences), len(bearing(sentences)), shots)
-    source = numbers("few-shot", corpus, shots, sample, seed, int(natural))
+    source = random_numbers("few-shot", corpus, shots, sample, seed, int(natural))
     return tuple(usable[place] for place in distinct(len(usable), shots, source))
 
 

@@ -28,7 +28,7 @@ LINE_LIMIT = 10_000_000
 """Characters a line may have: a longer one is no annotated text, and would fill the memory."""
 TEXT_LIMIT = 100_000_000
 """Characters that may be read as one piece of text."""
-BLOCK = 1 << 18
+_BLOCK = 1 << 18
 
 _REASONS = {
     errno.ENOENT: "no such file or folder",
@@ -47,7 +47,7 @@ def is_standard(path: PathLike) -> bool:
     return str(path) == "-"
 
 
-def shown(path: PathLike) -> str:
+def shown_path(path: PathLike) -> str:
     """The path as messages name it."""
     return "<standard input>" if is_standard(path) else str(path)
 
@@ -86,9 +86,11 @@ class _Source(io.RawIOBase):
         try:
             data = self._file.read(len(buffer))
         except _DAMAGED:
-            raise FileError(shown(self._path), "compressed data is cut short or damaged") from None
+            raise FileError(
+                shown_path(self._path), "compressed data is cut short or damaged"
+            ) from None
         except OSError as error:
-            raise _refused(shown(self._path), error) from None
+            raise _refused(shown_path(self._path), error) from None
         buffer[: len(data)] = data
         return len(data)
 
@@ -109,7 +111,7 @@ def _decompressed(file: io.BufferedReader, path: PathLike) -> io.BufferedIOBase:
 
 def open_binary(path: PathLike) -> io.BufferedReader:
     """The bytes of a file, decompressed where it is .gz or .xz."""
-    return io.BufferedReader(_Source(path), BLOCK)
+    return io.BufferedReader(_Source(path), _BLOCK)
 
 
 def chunks(path: PathLike) -> Iterator[str]:
@@ -118,18 +120,18 @@ def chunks(path: PathLike) -> Iterator[str]:
     line = 1
     with open_binary(path) as file:
         while True:
-            data = file.read(BLOCK)
+            data = file.read(_BLOCK)
             try:
                 text = decode(data, final=not data)
             except UnicodeDecodeError as error:
                 line += error.object[: error.start].count(b"\n")
                 byte = error.object[error.start]
                 message = f"byte 0x{byte:02X} is not UTF-8; re-code the file (iconv -t UTF-8)"
-                raise FileError(shown(path), message, line) from None
+                raise FileError(shown_path(path), message, line) from None
             if "\0" in text:
                 line += text[: text.index("\0")].count("\n")
                 message = "a NUL byte: this is not UTF-8 text"
-                raise FileError(shown(path), message, line)
+                raise FileError(shown_path(path), message, line)
             if not data:
                 return
             line += text.count("\n")
@@ -142,7 +144,7 @@ def read_text(path: PathLike) -> str:
     for piece in chunks(path):
         size += len(piece)
         if size > TEXT_LIMIT:
-            raise FileError(shown(path), f"longer than {TEXT_LIMIT:,} characters; split it")
+            raise FileError(shown_path(path), f"longer than {TEXT_LIMIT:,} characters; split it")
         first, *others = piece.split("\n")
         for run in (width + len(first), *map(len, others)):
             if run > LINE_LIMIT:
@@ -181,7 +183,7 @@ def _one_line_end(text: str) -> str:
 
 
 def _too_long(path: PathLike, line: int) -> FileError:
-    return FileError(shown(path), f"a line longer than {LINE_LIMIT:,} characters", line)
+    return FileError(shown_path(path), f"a line longer than {LINE_LIMIT:,} characters", line)
 
 
 def head(path: PathLike, size: int = 1 << 16) -> str:

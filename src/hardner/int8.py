@@ -16,12 +16,12 @@ SHORTEST, FEWEST = 32, 1 << 14
 """Numbers of a row and of a whole matrix from which on 8 bits are worth a scale for each row."""
 
 
-def pays(shape: Sequence[int]) -> bool:
+def worth_int8(shape: Sequence[int]) -> bool:
     """Whether a tensor is a matrix, and large enough; leading axes are rows too."""
     return prod(shape) >= FEWEST and shape[-1] >= SHORTEST and prod(shape[:-1]) > 1
 
 
-def narrowed(tensor: Tensor) -> tuple[Tensor, Tensor]:
+def quantise(tensor: Tensor) -> tuple[Tensor, Tensor]:
     """The whole numbers, [..., N], and the scales of all rows, [R]; not finite if a number is not.
 
     A row of zeros, or of numbers next to none, has the smallest scale that divides well.
@@ -33,8 +33,8 @@ def narrowed(tensor: Tensor) -> tuple[Tensor, Tensor]:
     return numbers.view(tensor.shape), scales
 
 
-def widened(numbers: Tensor, scales: Tensor, dtype: torch.dtype) -> Tensor:
-    """What `narrowed` was given, nearly."""
+def dequantise(numbers: Tensor, scales: Tensor, dtype: torch.dtype) -> Tensor:
+    """What `quantise` was given, nearly."""
     rows = numbers.to(_wide(dtype)).flatten(0, -2)  # [..., N] -> [R, N]
     return rows.mul_(scales[:, None]).view(numbers.shape).to(dtype)
 

@@ -51,7 +51,7 @@ def scheme_named(name: str) -> Scheme:
 
 
 @lru_cache(maxsize=4096)
-def parse(tag: str) -> tuple[str, str]:
+def parse_tag(tag: str) -> tuple[str, str]:
     """The prefix and the label of a tag."""
     prefix, _, label = tag.partition("-")
     if tag != OUTSIDE and (len(prefix) != 1 or prefix not in "BIES"):
@@ -101,7 +101,7 @@ def tags_to_spans(tags: Sequence[str], scheme: str = "IOB2") -> tuple[tuple[Span
     spans: list[Span] = []
     start, open_label, closed = -1, "", True
     for index, tag in enumerate(tags):
-        prefix, label = parse(tag)
+        prefix, label = parse_tag(tag)
         if start >= 0 and (tag == OUTSIDE or closed or prefix in _OPENS or label != open_label):
             spans.append(Span(start, index, open_label))
             start = -1
@@ -114,7 +114,7 @@ def tags_to_spans(tags: Sequence[str], scheme: str = "IOB2") -> tuple[tuple[Span
     repaired = [
         index
         for index, (tag, right) in enumerate(zip(tags, written, strict=True))
-        if parse(tag) != parse(right)
+        if parse_tag(tag) != parse_tag(right)
     ]
     return tuple(spans), repaired
 
@@ -134,7 +134,7 @@ def allowed(
     A sequence is one the scheme writes exactly if it starts, goes on and ends as allowed.
     """
     inside, between, opening, closing = _rules(scheme_named(scheme))
-    parsed = [parse(tag) for tag in tags]
+    parsed = [parse_tag(tag) for tag in tags]
 
     def may_follow(left: tuple[str, str], right: tuple[str, str]) -> bool:
         if OUTSIDE in (left[0], right[0]) or left[1] != right[1]:

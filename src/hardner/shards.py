@@ -40,14 +40,14 @@ def _pieces(tensor: Tensor, shard_bytes: int | None) -> tuple[Tensor, ...]:
     return torch.split(tensor.flatten(), max(1, shard_bytes // tensor.itemsize))
 
 
-def names(count: int) -> list[str]:
+def shard_names(count: int) -> list[str]:
     """Of so many files."""
     if count == 1:
         return ["weights.safetensors"]
     return [f"weights-{n:05}-of-{count:05}.safetensors" for n in range(1, count + 1)]
 
 
-def read(path: Path) -> dict[str, Tensor]:
+def read_shard(path: Path) -> dict[str, Tensor]:
     """The tensors, or cuts of them, in a file."""
     try:
         return load_file(path)

@@ -13,9 +13,9 @@ from predict.adapted import DRUGS, RULE, known
 
 import hardner
 from hardner import checkpoint
-from hardner.formats import Report, write
-from hardner.adapt import workflow as adapting
 from hardner.adapt import cross_validation as crossval
+from hardner.adapt import workflow as adapting
+from hardner.formats import Report, write
 from hardner.types import Document, Entity
 
 PLAIN = tiny.sentences("Disease")[:5]
@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: RULE)
+    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: RULE)
     return Command(capfd, monkeypatch)
 
 
@@ -90,7 +90,7 @@ def test_the_report_as_json_and_a_kept_type(call: Command, model: Path, drugs: P
 def test_any_labelled_format(
     call: Command, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: replace(RULE, steps=100))
+    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: replace(RULE, steps=100))
     out = tmp_path / "devices"
     code, said, err = call(
         "adapt", EXAMPLES / "devices-train.jsonl", "--out", out, "--model", model
@@ -189,9 +189,9 @@ def test_a_mention_across_tokens_is_left_out_and_said(
 def test_a_folder_that_exists(call: Command, model: Path, drugs: Path) -> None:
     out = drugs.with_name("there")
     known().save(out)
-    before = checkpoint.load(out).tensors.keys()
+    before = checkpoint.load_checkpoint(out).tensors.keys()
     code, _, err = call("adapt", drugs, "--out", out, "--model", model)
-    assert (code, checkpoint.load(out).tensors.keys()) == (1, before)
+    assert (code, checkpoint.load_checkpoint(out).tensors.keys()) == (1, before)
     assert (
         err == f"hardner: {out}: exists already; name another folder, or replace it with --force\n"
     )
@@ -210,7 +210,7 @@ def test_a_refusal_writes_nothing(
     call: Command, model: Path, drugs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rule = replace(RULE, rate=1e30, clip=0.0)
-    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: rule)
+    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: rule)
     out = drugs.with_name("m")
     code, said, err = call("adapt", drugs, "--out", out, "--model", model, "--force")
     assert (code, said) == (1, "")

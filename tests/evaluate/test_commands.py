@@ -12,11 +12,11 @@ from evaluate.made import of_f1
 from evaluate.test_protocol import trained
 from formats.command import Command
 
-from hardner.cli.evaluate import KEPT
+from hardner.adapt.recipe import RECIPES, SelfTraining
+from hardner.cli.evaluate import _KEPT
 from hardner.evaluate import training
 from hardner.evaluate.results import ResultFile
-from hardner.adapt.recipe import PRESETS, Pupil
-from hardner.meta.run import run
+from hardner.meta.run import run_experiment
 from hardner.model.describe import save_model
 
 
@@ -30,10 +30,12 @@ def call(capfd, monkeypatch):
 def quick(monkeypatch, tmp_path):
     """Two steps of adaptation, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    for rules in PRESETS.values():
+    for rules in RECIPES.values():
         for encoder, rule in list(rules.items()):
-            taught = Pupil(steps=3, batch=2)
-            monkeypatch.setitem(rules, encoder, replace(rule, steps=2, passes=0, pupil=taught))
+            taught = SelfTraining(steps=3, batch=2)
+            monkeypatch.setitem(
+                rules, encoder, replace(rule, steps=2, passes=0, self_training=taught)
+            )
 
 
 @pytest.fixture
@@ -77,7 +79,10 @@ def test_text_without_labels_is_a_row_of_its_own(call, model):
     assert [line["unlabelled"] for line in found] == [0, 5]
     assert found[0]["config"] != found[1]["config"]
     configs = json.loads(Path("results/configs.json").read_text())
-    assert ["pupil" in configs[line["config"]]["adaptation"] for line in found] == [False, True]
+    assert ["self_training" in configs[line["config"]]["adaptation"] for line in found] == [
+        False,
+        True,
+    ]
     code, out, err = call("table", "results/few_shot.jsonl", "--baseline", "mine")
     assert code == 0, err
     rows = [line.split("  ")[0] for line in out.splitlines()[2:4]]
@@ -138,17 +143,17 @@ def test_ctrl_c_stops_a_training_where_it_can_go_on(call, tmp_path, monkeypatch)
     (tmp_path / "hgda.toml").write_text(EXPERIMENT.replace("iterations = 2", "iterations = 6"))
     arguments = ("evaluate", "hgda.toml", "--corpora", "Gene", "--shots", "3", "--samples", 1)
 
-    def interrupted(experiment, folder, heard, stop):
+    def interrupted(experiment, folder, on_progress, stop):
         def told(news):
-            heard(news)
+            on_progress(news)
             if news.standing.iteration == 2:
                 os.kill(os.getpid(), signal.SIGINT)
 
-        return run(experiment, folder, told, stop)
+        return run_experiment(experiment, folder, told, stop)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "run", interrupted)
-        assert call(*arguments) == (130, "", f"{KEPT}\n")
+        patch.setattr(training, "run_experiment", interrupted)
+        assert call(*arguments) == (130, "", f"{_KEPT}\n")
     assert call(*arguments)[0] == 0
     log = tmp_path / "results" / "runs" / "few_shot-hgda" / "Gene" / "log.jsonl"
     lines = [json.loads(line) for line in log.read_text().splitlines()]
@@ -171,12 +176,12 @@ def test_an_experiment_starts_from_word_vectors(call, tmp_path):
 
 def test_a_run_is_tested_on_what_it_left_out(call, tmp_path):
     (tmp_path / "hgda.toml").write_text(EXPERIMENT)
-    assert call("train", "hgda.toml", "--target", "Gene", "--out", "run")[0] == 0
+    assert call("train", "hgda.toml", "--target", "Gene", "--out", "run_experiment")[0] == 0
     few = ("--shots", "3", "--samples", 1)
-    code, _, err = call("evaluate", "run", "--corpora", "Gene,Drug", *few)
+    code, _, err = call("evaluate", "run_experiment", "--corpora", "Gene,Drug", *few)
     assert code == 0
     assert "Drug" not in err
-    code, _, err = call("evaluate", "run", "--corpora", "Drug", *few)
+    code, _, err = call("evaluate", "run_experiment", "--corpora", "Drug", *few)
     assert (code, err) == (1, "hardner: run left Gene out, and none of Drug is of it\n")
 
 

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 import tiny
 import torch
-from evaluate.test_protocol import PLAN, RULE, contender, lines, trained
+from evaluate.test_protocol import PLAN, RULE, lines, system, trained
 
 from hardner import corpora
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate import targets
-from hardner.evaluate.system import Model, for_corpus, of_folder, with_words
-from hardner.evaluate.runners import equal_groups
+from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import passing_share, protocol
-from hardner.evaluate.execute import Desk, execute
+from hardner.evaluate.runners import equal_groups
+from hardner.evaluate.system import Model, for_corpus, system_of_folder, with_word_vectors
 from hardner.model.describe import save_model
 from hardner.types import Corpus, Sentence, Span
 
@@ -26,7 +26,7 @@ def test_decoders_of_the_same_labels_are_averaged():
     one, two = (TagSet(name, ("Gene",)) for name in ("BC", "BN"))
     tagger = tiny.tagger("bilstm").with_domains([one, two])
     model = Model(tagger, tagger.init(0))
-    corpus = targets.load("Gene", tiny.ROOT)
+    corpus = targets.load_target("Gene", tiny.ROOT)
     mean, domain = for_corpus(model, corpus)
     assert (mean.tagger.domains, domain) == (("BC",), 0)
     both = model.params["decoder.weight"]
@@ -39,12 +39,12 @@ def test_decoders_of_the_same_labels_are_averaged():
 def test_a_model_folder_is_a_contender(tmp_path):
     model = trained()
     save_model(tmp_path / "mine", *model)
-    made = of_folder(tmp_path / "mine", PLAN)
+    made = system_of_folder(tmp_path / "mine", PLAN)
     assert (made.method, made.encoder, made.preset, made.seed) == ("mine", "bilstm", "paper", 0)
     made = replace(made, adaptation=RULE)
     plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=1)
-    list(execute(plan, made, Desk(tiny.ROOT, tmp_path / "a")))
-    list(execute(plan, contender(model), Desk(tiny.ROOT, tmp_path / "b")))
+    list(execute(plan, made, EvaluationFolders(tiny.ROOT, tmp_path / "a")))
+    list(execute(plan, system(model), EvaluationFolders(tiny.ROOT, tmp_path / "b")))
     one, other = lines(tmp_path / "a")[0], lines(tmp_path / "b")[0]
     assert [one[k] for k in ("tp", "fp", "fn")] == [other[k] for k in ("tp", "fp", "fn")]
 
@@ -56,12 +56,12 @@ def test_words_that_the_model_does_not_know_get_their_vectors(tmp_path):
     model = trained()
     known = model.tagger.encoder.vocabulary[0]
     text = [Sentence(("zyxin", "unheard-of", known))]
-    more = with_words(model, str(path), text)
+    more = with_word_vectors(model, str(path), text)
     assert more.tagger.encoder.vocabulary == (*model.tagger.encoder.vocabulary, "zyxin")
     row = more.params["frozen.words"][0, more.tagger.encoder.look_up("zyxin")]
     assert row.tolist() == rows["zyxin"]
     assert torch.equal(more.params["frozen.words"][:, :-1], model.params["frozen.words"])
-    assert with_words(model, "", text) is model
+    assert with_word_vectors(model, "", text) is model
 
 
 def test_protocols_by_name():
@@ -96,14 +96,14 @@ def test_joined_corpora_hold_both_labels(monkeypatch, tmp_path):
     disease = Corpus("BC5CDR-disease", "Disease", (one,), (), (one,))
     chem = Corpus("BC5CDR-chem", "Drug", (two,), (), (two,))
     monkeypatch.setattr(targets.corpora, "load", load)
-    (both,) = targets.load("BC5CDR", tmp_path).train
+    (both,) = targets.load_target("BC5CDR", tmp_path).train
     assert both.spans == (Span(0, 2, "Disease"), Span(2, 3, "Drug"), Span(3, 4, "Disease"))
 
 
 @pytest.mark.shared
 def test_the_joined_corpus_is_both_of_its_parts():
-    both = targets.load("BC5CDR", CORPORA)
-    parts = [corpora.load(name, CORPORA) for name in targets.JOINED["BC5CDR"]]
+    both = targets.load_target("BC5CDR", CORPORA)
+    parts = [corpora.load_corpus(name, CORPORA) for name in targets.JOINED["BC5CDR"]]
     spans = [sum(len(s.spans) for s in corpus.test) for corpus in (both, *parts)]
     assert 0.999 * sum(spans[1:]) <= spans[0] <= sum(spans[1:])
     assert {span.label for s in both.test for span in s.spans} == {"Disease", "Drug"}

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 import tiny
 import torch
-from evaluate.test_protocol import PLAN, contender, lines, trained
+from evaluate.test_protocol import PLAN, lines, system, trained
 from learn.test_fit import ROWS, RULE, SEEDS, target
 from learn.test_lessons import MORE, TAUGHT
 
+from hardner.adapt.fit import fit_samples
+from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.system import Model
-from hardner.evaluate.test_set import Exam
-from hardner.evaluate.execute import Desk, execute
-from hardner.adapt.fit import fit
+from hardner.evaluate.test_set import TestSet
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
 
@@ -20,36 +20,36 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch fin
 @pytest.mark.parametrize("kind", ["bilstm", "bigru", "transformer"])
 def test_fitting_and_examining(kind):
     tagger, params, store = target(kind)
-    here = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    here = fit_samples(tagger, params, store, ROWS, RULE, SEEDS)
     moved = {name: value.cuda() for name, value in params.items()}
     on_gpu = tagger.store(tiny.sentences("Gene"), device="cuda")
-    there = fit(tagger, moved, on_gpu, ROWS, RULE, SEEDS)
+    there = fit_samples(tagger, moved, on_gpu, ROWS, RULE, SEEDS)
     for name, value in here.items():
         assert torch.allclose(there[name].cpu(), value, atol=1e-6), name
     test = tiny.sentences("Gene", "test")
-    assert Exam(tagger, test, device="cuda")(there) == Exam(tagger, test)(here)
+    assert TestSet(tagger, test, device="cuda")(there) == TestSet(tagger, test)(here)
 
 
 @pytest.mark.parametrize("kind", ["bilstm", "transformer"])
 @pytest.mark.parametrize("decoder", ["crf", "softmax"])
 def test_text_without_labels(kind, decoder):
     tagger, params, store = target(kind, decoder)
-    here = fit(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE)
+    here = fit_samples(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE)
     moved = {name: value.cuda() for name, value in params.items()}
     on_gpu = tagger.store(tiny.sentences("Gene"), device="cuda")
-    there = fit(tagger, moved, on_gpu, ROWS, TAUGHT, SEEDS, MORE)
+    there = fit_samples(tagger, moved, on_gpu, ROWS, TAUGHT, SEEDS, MORE)
     for name, value in here.items():
         assert torch.allclose(there[name].cpu(), value, atol=1e-6), name
 
 
 def test_a_protocol(tmp_path):
     model = trained()
-    still = replace(contender(model).adaptation, dropout=0.0)
+    still = replace(system(model).adaptation, dropout=0.0)
     moved = Model(model.tagger, {name: value.cuda() for name, value in model.params.items()})
     here, there = (
-        contender(model, adaptation=still),
-        contender(moved, adaptation=still, device="cuda"),
+        system(model, adaptation=still),
+        system(moved, adaptation=still, device="cuda"),
     )
-    list(execute(PLAN, here, Desk(tiny.ROOT, tmp_path / "cpu")))
-    list(execute(PLAN, there, Desk(tiny.ROOT, tmp_path / "cuda")))
+    list(execute(PLAN, here, EvaluationFolders(tiny.ROOT, tmp_path / "cpu")))
+    list(execute(PLAN, there, EvaluationFolders(tiny.ROOT, tmp_path / "cuda")))
     assert lines(tmp_path / "cpu") == lines(tmp_path / "cuda")

@@ -16,14 +16,14 @@ from hardner.errors import HardnerError
 from hardner.evaluate import curve_plots, relations
 from hardner.evaluate.curve_lines import Place, Point, append, mend, read
 from hardner.evaluate.curves import CURVES, SPACE, TASKS, Study, combined
-from hardner.evaluate.test_set import Exam
 from hardner.evaluate.fisher import fisher, similarity, task_vector
 from hardner.evaluate.score import score
-from hardner.evaluate.targets import load
+from hardner.evaluate.targets import load_target
+from hardner.evaluate.test_set import TestSet
 from hardner.evaluate.watch import Watch, narrowed
+from hardner.meta.config import merged, toml
 from hardner.meta.experiment import Experiment, experiment
 from hardner.meta.methods import method
-from hardner.meta.config import merged, toml
 from hardner.model.layers import SCORING
 
 TINY: dict[str, Any] = {
@@ -42,7 +42,7 @@ def small(**values: Any) -> Experiment:
 
 @pytest.fixture(scope="module")
 def watch() -> Watch:
-    return Watch(small(), [load("Disease", tiny.ROOT)])
+    return Watch(small(), [load_target("Disease", tiny.ROOT)])
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_heads_score_as_a_second_library_counts(watch: Watch) -> None:
         other = f1_score(right[loss], said[loss], labels=classes, average="micro", zero_division=0)
         assert found[loss].f1 == pytest.approx(other)
         assert found[loss].tp + found[loss].fn == np.count_nonzero(right[loss])
-    spans = Exam(tagger, corpus.test).predictions(params)[0]
+    spans = TestSet(tagger, corpus.test).predictions(params)[0]
     assert found["tag"] == score([s.spans for s in corpus.test], spans)
 
 

@@ -4,7 +4,7 @@ import pytest
 from evaluate.made import of_f1
 
 from hardner.errors import FileError, HardnerError
-from hardner.evaluate.plots import FIGURES, save, style
+from hardner.evaluate.plots import FIGURES, save_figure, style
 from hardner.meta.source_data import BENCHMARK
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -34,13 +34,13 @@ GIVEN = {"shots": FEW, "ratios": RATIOS, "errors": FEW}
 
 @pytest.mark.parametrize("kind", FIGURES)
 def test_both_kinds_of_file(kind, tmp_path):
-    svg, png = save(kind, GIVEN[kind], tmp_path / "figure")
+    svg, png = save_figure(kind, GIVEN[kind], tmp_path / "figure")
     assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     text = svg.read_text()
     for name in {r.method for r in GIVEN[kind]}:
         assert name in text
     first = svg.read_bytes()
-    save(kind, GIVEN[kind], svg)
+    save_figure(kind, GIVEN[kind], svg)
     assert svg.read_bytes() == first
 
 
@@ -106,10 +106,10 @@ def test_curves_are_not_cut():
 
 def test_what_cannot_be_drawn_is_one_line(tmp_path):
     with pytest.raises(FileError, match=r"an .svg or a .png file"):
-        save("shots", FEW, tmp_path / "figure.pdf")
+        save_figure("shots", FEW, tmp_path / "figure.pdf")
     with pytest.raises(
         HardnerError, match="one protocol with shares of the data; the files hold none"
     ):
-        save("ratios", FEW, tmp_path / "figure.svg")
+        save_figure("ratios", FEW, tmp_path / "figure.svg")
     with pytest.raises(HardnerError, match="several protocols: few_shot, ratios"):
-        save("errors", FEW + RATIOS, tmp_path / "figure.svg")
+        save_figure("errors", FEW + RATIOS, tmp_path / "figure.svg")

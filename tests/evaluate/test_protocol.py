@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 import tiny
 
+from hardner.adapt.recipe import Recipe, SelfTraining
 from hardner.batch import TagSet
 from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate import predictions, targets
-from hardner.evaluate.system import Contender, Model
-from hardner.evaluate.runners import Fitted
-from hardner.evaluate.test_set import Exam
+from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import PROTOCOLS
-from hardner.evaluate.execute import Desk, execute
-from hardner.evaluate.results import KEY, ResultFile, read, read_configs
+from hardner.evaluate.results import KEY, ResultFile, read_configs, read_results
+from hardner.evaluate.runners import FittedRunner
 from hardner.evaluate.samples import SampleBook
 from hardner.evaluate.score import breakdown, score
-from hardner.adapt.recipe import Adaptation, Pupil
+from hardner.evaluate.system import Model, System
+from hardner.evaluate.test_set import TestSet
 from hardner.meta.optim import Optimizer
 from hardner.model.tagger import Tagger
 
-RULE = Adaptation(3, 1e-3, Optimizer("adamw"), batch=2, pupil=Pupil(steps=4, batch=3))
+RULE = Recipe(3, 1e-3, Optimizer("adamw"), batch=2, self_training=SelfTraining(steps=4, batch=3))
 PLAN = replace(PROTOCOLS["few_shot"], targets=("Gene", "Species"), sizes=(3, 5), samples=3)
 
 
@@ -35,9 +35,9 @@ def trained(kind: str = "bilstm", decoder: str = "crf") -> Model:
     return Model(tagger, tagger.init(3))
 
 
-def contender(model: Model | None = None, **changes: object) -> Contender:
+def system(model: Model | None = None, **changes: object) -> System:
     held = model or trained()
-    made = Contender(
+    made = System(
         method="HGDA",
         encoder="bilstm",
         preset="paper",
@@ -60,10 +60,10 @@ def lines(out: Path, name: str = "few_shot") -> list[dict[str, object]]:
 
 
 def test_a_whole_few_shot_table(tmp_path):
-    desk = Desk(tiny.ROOT, tmp_path, predictions=True)
-    done = list(execute(PLAN, contender(), desk))
+    desk = EvaluationFolders(tiny.ROOT, tmp_path, predictions=True)
+    done = list(execute(PLAN, system(), desk))
     assert sum(len(d.samples) for d in done) == 12
-    found = list(read(tmp_path / "few_shot.jsonl"))
+    found = list(read_results(tmp_path / "few_shot.jsonl"))
     assert {(r.corpus, r.shots, r.sample) for r in found} == {
         (c, k, s) for c in PLAN.targets for k in (3, 5) for s in range(3)
     }
@@ -75,7 +75,9 @@ def test_a_whole_few_shot_table(tmp_path):
         assert r.tp + r.fn == sum(len(s.spans) for s in test)
         assert (r.target_domain, r.unlabelled, r.natural, r.share) == (r.corpus, 0, False, None)
         assert read_configs(tmp_path)[r.config] == {"kind": "test"}
-        kept = list(predictions.read(tmp_path / "predictions" / predictions.file_name(r)))
+        kept = list(
+            predictions.read_predictions(tmp_path / "predictions" / predictions.file_name(r))
+        )
         gold, ours = [p.sentence.spans for p in kept], [p.found for p in kept]
         assert score(gold, ours) == r.score
         assert breakdown(gold, ours)[r.corpus].spurious == r.kinds["spurious"]
@@ -83,11 +85,11 @@ def test_a_whole_few_shot_table(tmp_path):
 
 
 def test_samples_are_written_down_once(tmp_path):
-    list(execute(PLAN, contender(), Desk(tiny.ROOT, tmp_path)))
-    list(execute(PLAN, contender(method="MAML"), Desk(tiny.ROOT, tmp_path)))
+    list(execute(PLAN, system(), EvaluationFolders(tiny.ROOT, tmp_path)))
+    list(execute(PLAN, system(method="MAML"), EvaluationFolders(tiny.ROOT, tmp_path)))
     held = json.loads((tmp_path / "samples.json").read_text())
     assert len(held) == 12
-    train = targets.load("Gene", tiny.ROOT).train
+    train = targets.load_target("Gene", tiny.ROOT).train
     assert held["Gene/5/2"] == [train[row].id for row in few_shot("Gene", train, 5, 2)]
     assert all(train[int(name.split("/")[-1]) - 1].spans for name in held["Gene/5/2"])
 
@@ -95,10 +97,19 @@ def test_samples_are_written_down_once(tmp_path):
 def test_natural_samples_are_others(tmp_path):
     plan = replace(PLAN, targets=("Gene",), sizes=(5,), samples=2)
     for natural in (False, True):
-        list(execute(replace(plan, natural=natural), contender(), Desk(tiny.ROOT, tmp_path)))
+        list(
+            execute(
+                replace(plan, natural=natural), system(), EvaluationFolders(tiny.ROOT, tmp_path)
+            )
+        )
     held = json.loads((tmp_path / "samples.json").read_text())
     assert set(held) == {"Gene/5/0", "Gene/5/1", "Gene/5/0/natural", "Gene/5/1/natural"}
-    assert [r.natural for r in read(tmp_path / "few_shot.jsonl")] == [False, False, True, True]
+    assert [r.natural for r in read_results(tmp_path / "few_shot.jsonl")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_changed_samples_are_refused(tmp_path):
@@ -112,9 +123,9 @@ def test_changed_samples_are_refused(tmp_path):
 
 def test_an_interrupted_run_goes_on(tmp_path):
     whole, parted = tmp_path / "whole", tmp_path / "parted"
-    list(execute(PLAN, contender(), Desk(tiny.ROOT, whole)))
+    list(execute(PLAN, system(), EvaluationFolders(tiny.ROOT, whole)))
     for stop in (1, 4):  # leave after so many; each time what is done is skipped
-        work = execute(PLAN, contender(), Desk(tiny.ROOT, parted))
+        work = execute(PLAN, system(), EvaluationFolders(tiny.ROOT, parted))
         news = 0
         while news < stop:
             news += next(work).f1 is not None
@@ -129,19 +140,19 @@ def test_an_interrupted_run_goes_on(tmp_path):
         started.append(found[0].name)  # type: ignore[attr-defined]
         return model
 
-    done = list(execute(PLAN, contender(model, start=start), Desk(tiny.ROOT, parted)))
+    done = list(execute(PLAN, system(model, start=start), EvaluationFolders(tiny.ROOT, parted)))
     assert sum(len(d.samples) for d in done if d.f1 is None) == 4
     assert lines(parted) == lines(whole)
     assert started == ["Gene", "Species"]
     before = file.read_bytes()
-    list(execute(PLAN, contender(start=start), Desk(tiny.ROOT, parted)))
+    list(execute(PLAN, system(start=start), EvaluationFolders(tiny.ROOT, parted)))
     assert file.read_bytes() == before
     assert started == ["Gene", "Species"]  # nothing to do needs no model
 
 
 def test_more_samples_can_follow(tmp_path):
-    list(execute(replace(PLAN, samples=1), contender(), Desk(tiny.ROOT, tmp_path)))
-    list(execute(PLAN, contender(), Desk(tiny.ROOT, tmp_path)))
+    list(execute(replace(PLAN, samples=1), system(), EvaluationFolders(tiny.ROOT, tmp_path)))
+    list(execute(PLAN, system(), EvaluationFolders(tiny.ROOT, tmp_path)))
     found = [tuple(line[k] for k in KEY) for line in lines(tmp_path)]
     assert len(found) == len(set(found)) == 12
 
@@ -149,15 +160,17 @@ def test_more_samples_can_follow(tmp_path):
 def test_another_configuration_is_another_result(tmp_path):
     plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=1)
     for config in ({"a": 1}, {"a": 2}, {"a": 1}):
-        list(execute(plan, contender(config=config), Desk(tiny.ROOT, tmp_path)))
+        list(execute(plan, system(config=config), EvaluationFolders(tiny.ROOT, tmp_path)))
     assert len(lines(tmp_path)) == 2
     assert len(read_configs(tmp_path)) == 2
 
 
 def test_results_are_never_written_twice(tmp_path):
-    list(execute(replace(PLAN, targets=("Gene",)), contender(), Desk(tiny.ROOT, tmp_path)))
+    list(
+        execute(replace(PLAN, targets=("Gene",)), system(), EvaluationFolders(tiny.ROOT, tmp_path))
+    )
     path = tmp_path / "few_shot.jsonl"
-    before, found = path.read_bytes(), list(read(path))
+    before, found = path.read_bytes(), list(read_results(path))
     ResultFile(path).append(found)
     assert path.read_bytes() == before
 
@@ -167,13 +180,13 @@ def test_damaged_results_are_one_line(tmp_path, line):
     path = tmp_path / "few_shot.jsonl"
     path.write_text(line + "\n")
     with pytest.raises(FileError, match=r"few_shot.jsonl:1: not a "):
-        list(read(path))
+        list(read_results(path))
 
 
 @pytest.mark.parametrize("kind", ["transformer", "bert"])
 def test_other_encoders(kind, tmp_path):
     plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=2)
-    list(execute(plan, contender(trained(kind), encoder=kind), Desk(tiny.ROOT, tmp_path)))
+    list(execute(plan, system(trained(kind), encoder=kind), EvaluationFolders(tiny.ROOT, tmp_path)))
     assert [line["encoder"] for line in lines(tmp_path)] == [kind] * 2
 
 
@@ -181,38 +194,38 @@ def test_prototypes(tmp_path):
     plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=2)
     rule = replace(RULE, prototypes=True)
     model = trained(decoder="softmax")
-    list(execute(plan, contender(model, adaptation=rule), Desk(tiny.ROOT, tmp_path)))
+    list(execute(plan, system(model, adaptation=rule), EvaluationFolders(tiny.ROOT, tmp_path)))
     assert len(lines(tmp_path)) == 2
 
 
 def test_text_without_labels_makes_cells_of_its_own(tmp_path):
     plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=2)
-    desk = Desk(tiny.ROOT, tmp_path, predictions=True)
+    desk = EvaluationFolders(tiny.ROOT, tmp_path, predictions=True)
     for unlabelled in (0, 6, 8, 6):
-        list(execute(replace(plan, unlabelled=unlabelled), contender(), desk))
+        list(execute(replace(plan, unlabelled=unlabelled), system(), desk))
     found = lines(tmp_path)
     assert [line["unlabelled"] for line in found] == [0, 0, 6, 6, 8, 8]
-    assert len({r.key for r in read(tmp_path / "few_shot.jsonl")}) == 6
+    assert len({r.key for r in read_results(tmp_path / "few_shot.jsonl")}) == 6
     assert len(list((tmp_path / "predictions").iterdir())) == 6
-    for one in (contender(adapt=False), contender(train="target")):
+    for one in (system(adapt=False), system(train="target")):
         with pytest.raises(HardnerError, match=r"HGDA is no model .*cannot learn from unlabelled"):
             more = replace(plan, unlabelled=6, targets=("Drug",))
-            list(execute(more, one, Desk(tiny.ROOT, tmp_path / "other")))
+            list(execute(more, one, EvaluationFolders(tiny.ROOT, tmp_path / "other")))
 
 
 def test_a_sample_is_not_its_own_unlabelled_text(monkeypatch):
     """It gets all others then, without their labels, and the same ones whoever asks."""
     seen = []
 
-    def fit(tagger, params, store, rows, rule, seeds, unlabelled, swaps):
+    def fit(tagger, params, store, rows, rule, seeds, unlabelled, replacements):
         seen.append((store, rows, unlabelled))
         return params
 
-    monkeypatch.setattr("hardner.evaluate.runners.fit", fit)
-    corpus = targets.load("Gene", tiny.ROOT)
+    monkeypatch.setattr("hardner.evaluate.runners.fit_samples", fit)
+    corpus = targets.load_target("Gene", tiny.ROOT)
     drawn = {i: {"Gene": few_shot("Gene", corpus.train, 5, i)} for i in range(3)}
     for most in (7, 1000):
-        entered = Fitted(contender(), corpus, corpus.train, False, most)
+        entered = FittedRunner(system(), corpus, corpus.train, False, most)
         assert len(list(entered.scores(5, drawn))) == 3
     texts = {s.tokens for s in corpus.train}
     lengths = sorted(len(text) for text in texts)
@@ -230,27 +243,27 @@ def test_a_sample_is_not_its_own_unlabelled_text(monkeypatch):
 def test_a_seen_target_is_refused(tmp_path):
     plan = replace(PLAN, targets=("Disease",))
     with pytest.raises(HardnerError, match="trained on Disease, so Disease is no unseen target"):
-        list(execute(plan, contender(), Desk(tiny.ROOT, tmp_path)))
-    seen = contender(seen=frozenset({"Gene"}))
+        list(execute(plan, system(), EvaluationFolders(tiny.ROOT, tmp_path)))
+    seen = system(seen=frozenset({"Gene"}))
     with pytest.raises(HardnerError, match='train it with target = "Gene"'):
-        list(execute(PLAN, seen, Desk(tiny.ROOT, tmp_path)))
+        list(execute(PLAN, seen, EvaluationFolders(tiny.ROOT, tmp_path)))
 
 
 def test_without_adaptation_the_models_own_decoder_is_scored(tmp_path):
     plan = replace(PLAN, targets=("Drug",))
     model = trained()
-    list(execute(plan, contender(model, adapt=False), Desk(tiny.ROOT, tmp_path)))
-    (expected,) = Exam(model.tagger, tiny.sentences("Drug", "test"), 1)(model.params)
+    list(execute(plan, system(model, adapt=False), EvaluationFolders(tiny.ROOT, tmp_path)))
+    (expected,) = TestSet(model.tagger, tiny.sentences("Drug", "test"), 1)(model.params)
     found = lines(tmp_path)
     assert len(found) == 6
     assert {line["tp"] for line in found} == {expected["Chemical"].tp}
     with pytest.raises(HardnerError, match="no decoder for Gene, only for Disease, Drug"):
-        list(execute(PLAN, contender(adapt=False), Desk(tiny.ROOT, tmp_path)))
+        list(execute(PLAN, system(adapt=False), EvaluationFolders(tiny.ROOT, tmp_path)))
 
 
 def test_shares_of_the_data(tmp_path):
     plan = replace(PROTOCOLS["ratios"], targets=("Gene",), sizes=(0.25, 1.0), samples=2)
-    list(execute(plan, contender(), Desk(tiny.ROOT, tmp_path)))
+    list(execute(plan, system(), EvaluationFolders(tiny.ROOT, tmp_path)))
     number = len(tiny.sentences("Gene"))
     found = lines(tmp_path, "ratios")
     assert [(line["share"], line["shots"]) for line in found] == [
@@ -264,20 +277,26 @@ def test_shares_of_the_data(tmp_path):
 
 def test_train_and_devel_together(tmp_path):
     plan = replace(PROTOCOLS["full"], targets=("Gene",))
-    list(execute(plan, contender(), Desk(tiny.ROOT, tmp_path)))
+    list(execute(plan, system(), EvaluationFolders(tiny.ROOT, tmp_path)))
     both = len(tiny.sentences("Gene")) + len(tiny.sentences("Gene", "devel"))
     assert [line["shots"] for line in lines(tmp_path, "full")] == [both]
 
 
 def test_bad_corpora_are_one_line(tmp_path):
     with pytest.raises(HardnerError, match="no corpus 'Genes': no folder"):
-        list(execute(replace(PLAN, targets=("Genes",)), contender(), Desk(tiny.ROOT, tmp_path)))
+        list(
+            execute(
+                replace(PLAN, targets=("Genes",)),
+                system(),
+                EvaluationFolders(tiny.ROOT, tmp_path),
+            )
+        )
     (tmp_path / "Gene").mkdir()
     with pytest.raises(FileError, match=r"Gene: holds no train.tsv"):
-        targets.load("Gene", tmp_path)
+        targets.load_target("Gene", tmp_path)
     with pytest.raises(HardnerError, match=r"Gene has 24 sentences.*lower the shots"):
         many = replace(PLAN, targets=("Gene",), sizes=(90,))
-        list(execute(many, contender(), Desk(tiny.ROOT, tmp_path)))
+        list(execute(many, system(), EvaluationFolders(tiny.ROOT, tmp_path)))
 
 
 def test_a_tagger_keeps_its_scheme(tmp_path):
@@ -285,5 +304,5 @@ def test_a_tagger_keeps_its_scheme(tmp_path):
     tagger: Tagger = whole.with_domains([TagSet("Drug", ("Chemical",), "IOBES")])
     plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=1)
     model = Model(tagger, tagger.init(0))
-    list(execute(plan, contender(model), Desk(tiny.ROOT, tmp_path)))
+    list(execute(plan, system(model), EvaluationFolders(tiny.ROOT, tmp_path)))
     assert len(lines(tmp_path)) == 1

@@ -12,8 +12,8 @@ from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.scheme import IOB2
 
 from hardner.batch import TagSet
-from hardner.evaluate.counts import COUNTED, count, marks_of, read_marks
-from hardner.evaluate.score import Breakdown, Score, breakdown, kind_of, score, score_labels
+from hardner.evaluate.counts import COUNTED, count_outcomes, marks_of, read_marks
+from hardner.evaluate.score import Breakdown, Score, breakdown, error_kind, score, score_labels
 from hardner.schemes import spans_to_tags
 from hardner.types import Span
 
@@ -70,9 +70,9 @@ def test_kinds_by_example():
 
 
 def test_an_overlap_with_the_own_label_counts_before_others():
-    assert kind_of(Span(0, 3, "Drug"), [Span(0, 1, "Gene"), Span(2, 3, "Drug")]) == "boundary"
-    assert kind_of(Span(0, 3, "Drug"), [Span(0, 3, "Gene")]) == "type"
-    assert kind_of(Span(0, 3, "Drug"), [Span(3, 4, "Drug")]) == "alone"
+    assert error_kind(Span(0, 3, "Drug"), [Span(0, 1, "Gene"), Span(2, 3, "Drug")]) == "boundary"
+    assert error_kind(Span(0, 3, "Drug"), [Span(0, 3, "Gene")]) == "type"
+    assert error_kind(Span(0, 3, "Drug"), [Span(3, 4, "Drug")]) == "alone"
 
 
 @given(corpora)
@@ -117,7 +117,7 @@ def test_counts_on_tensors_are_the_same(models, scheme):
         found.append(tensors(ours, own, width))
         expected.append(breakdown([spans for _, spans, _ in right], [spans for spans, _ in ours]))
     cpu = torch.device("cpu")
-    counts = count(
+    counts = count_outcomes(
         read_marks(marks_of(theirs, LABELS, cpu), gold.unsqueeze(0)),
         read_marks(marks_of(own, LABELS, cpu), torch.stack(found)),
         len(LABELS),

@@ -12,9 +12,9 @@ from hardner.errors import HardnerError
 from hardner.evaluate import published
 from hardner.evaluate.protocols import PROTOCOLS
 from hardner.evaluate.published import figures
-from hardner.evaluate.render import FORMATS, as_csv, latex, markdown, text
+from hardner.evaluate.render import RENDERERS, as_csv, latex, markdown, text
 from hardner.evaluate.significance import compare, holm
-from hardner.evaluate.table import Row, build, of_rows
+from hardner.evaluate.table import TableRow, build_tables, of_rows
 
 SHARED = Path(__file__).parents[3] / "shared" / "published"
 
@@ -26,7 +26,7 @@ SMALL = [
 
 
 def test_text_by_hand():
-    assert text(build(SMALL)) == (
+    assert text(build_tables(SMALL)) == (
         "few_shot: F1, 5 shots\n"
         "method            A            B         mean\n"
         "MAML    .100 ± .000      not run      not run\n"
@@ -36,7 +36,7 @@ def test_text_by_hand():
 
 
 def test_markdown_by_hand():
-    assert markdown(build(SMALL, "recall")) == (
+    assert markdown(build_tables(SMALL, "recall")) == (
         "**few_shot: recall, 5 shots**\n\n"
         "| method | A | B | mean |\n"
         "|---|---|---|---|\n"
@@ -47,7 +47,7 @@ def test_markdown_by_hand():
 
 
 def test_latex_by_hand():
-    assert latex(build(SMALL)) == (
+    assert latex(build_tables(SMALL)) == (
         "\\begin{table}\n"
         "\\caption{few\\_shot: F1, 5 shots}\n"
         "\\begin{tabular}{lrrr}\n"
@@ -64,7 +64,7 @@ def test_latex_by_hand():
 
 
 def test_csv_by_hand():
-    found = as_csv(build([of_f1(5, corpus="A")]))
+    found = as_csv(build_tables([of_f1(5, corpus="A")]))
     assert found == (
         "protocol,metric,size,method,encoder,preset,natural,unlabelled,corpus,samples,mean,deviation,"
         "published,source,difference,baseline,gain,low,high,effect,p,p_holm\n"
@@ -79,7 +79,7 @@ def test_rows_with_unlabelled_text_stand_beside_those_without():
         for n, found in ((1200, (5, 7)), (False, (4, 5)), (300, (4, 6)))
         for i, f in enumerate(found)
     ]
-    (table,) = build(results, baseline="HGDA")
+    (table,) = build_tables(results, baseline="HGDA")
     assert [table.label(row) for row in table.rows] == [
         "HGDA",
         "HGDA + 300 unlabelled",
@@ -93,7 +93,7 @@ def test_rows_with_unlabelled_text_stand_beside_those_without():
 
 
 def test_published_values_stand_below_ours():
-    shown = text(build([result(counts=(3, 7, 7))])).splitlines()
+    shown = text(build_tables([result(counts=(3, 7, 7))])).splitlines()
     corpora = list(PROTOCOLS["few_shot"].targets)
     assert shown[1].split() == ["method", *corpora, "mean"]
     ours, theirs, difference, best = shown[2:6]
@@ -111,16 +111,16 @@ def test_published_values_stand_below_ours():
 
 def test_encoders_have_their_own_published_rows():
     """HGDA writes HGDA* for BERT, and BioBERT for plain fine-tuning."""
-    assert published.names("few_shot", "HGDA", "bert") == ["HGDA*"]
-    assert published.names("few_shot", "FineTuning", "transformer") == ["BioBERT"]
-    assert published.names("few_shot", "encoder alone", "transformer") == ["BioBERT"]
-    assert published.names("heterogeneous", "FineTuning", "bert") == ["FineTuning"]
-    (table,) = build([result(encoder="bert")])
+    assert published.published_names("few_shot", "HGDA", "bert") == ["HGDA*"]
+    assert published.published_names("few_shot", "FineTuning", "transformer") == ["BioBERT"]
+    assert published.published_names("few_shot", "encoder alone", "transformer") == ["BioBERT"]
+    assert published.published_names("heterogeneous", "FineTuning", "bert") == ["FineTuning"]
+    (table,) = build_tables([result(encoder="bert")])
     assert table.cell(5, table.rows[0], "NCBI-disease").published.value == 0.2285
 
 
 def test_what_only_the_first_form_published_says_so():
-    found = text(build([result(size=100)]))
+    found = text(build_tables([result(size=100)]))
     assert "published HGDA: MetaBioNER, Table 3, as MetaBioNER" in found
 
 
@@ -128,14 +128,16 @@ def test_the_best_published_means_are_those_of_the_papers():
     corpora = PROTOCOLS["few_shot"].targets
     best = {}
     for shots in (5, 10, 20, 50, 100):
-        name = published.best("few_shot", "f1", shots, corpora)
-        best[shots] = round(published.mean("few_shot", "f1", shots, corpora, [name]).value, 3)
+        name = published.best_published("few_shot", "f1", shots, corpora)
+        best[shots] = round(
+            published.published_mean("few_shot", "f1", shots, corpora, [name]).value, 3
+        )
     assert best == {5: 0.323, 10: 0.442, 20: 0.539, 50: 0.618, 100: 0.641}
 
 
 def test_cells_hold_what_the_statistics_module_says():
     values = (3, 5, 6, 2, 4)
-    (table,) = build([of_f1(f, sample=i) for i, f in enumerate(values)])
+    (table,) = build_tables([of_f1(f, sample=i) for i, f in enumerate(values)])
     cell = table.cell(5, table.rows[0], "NCBI-disease")
     assert cell.mean == pytest.approx(mean(v / 10 for v in values))
     assert cell.deviation == pytest.approx(stdev(v / 10 for v in values))
@@ -153,7 +155,7 @@ def test_comparisons_are_paired_and_corrected():
         for name, values in (("MAML", base), ("HGDA", better), ("HGDA-NEs", same))
         for i, f in enumerate(values)
     ]
-    (table,) = build(reversed(results), baseline="MAML")
+    (table,) = build_tables(reversed(results), baseline="MAML")
     rows = {row.method: row for row in table.rows}
     raw = {
         name: compare([v / 10 for v in values], [v / 10 for v in base]).p
@@ -177,36 +179,36 @@ def test_comparisons_are_paired_and_corrected():
 def test_samples_that_only_one_has_are_not_paired():
     results = [of_f1(4, corpus="A", method="MAML", sample=i) for i in range(4)]
     results += [of_f1(5, corpus="A", sample=i) for i in range(2, 8)]
-    (table,) = build(results, baseline="MAML")
-    assert table.cell(5, Row("HGDA", "bilstm", "paper"), "A").versus.pairs == 2
+    (table,) = build_tables(results, baseline="MAML")
+    assert table.cell(5, TableRow("HGDA", "bilstm", "paper"), "A").versus.pairs == 2
 
 
 def test_the_baseline_must_be_a_row():
     with pytest.raises(HardnerError, match="must be one of the rows MAML, HGDA; got 'DANN'"):
-        build(SMALL, baseline="DANN")
+        build_tables(SMALL, baseline="DANN")
 
 
 def test_rows_are_told_apart():
     results = [result(), result(encoder="bert"), result(natural=True)]
-    (table,) = build(results)
+    (table,) = build_tables(results)
     labels = [table.label(row) for row in table.rows]
     assert labels == ["HGDA (bert)", "HGDA (bilstm)", "HGDA (bilstm, natural)"]
 
 
 def test_two_configurations_of_a_cell_are_refused():
     with pytest.raises(HardnerError, match=r"two results with different configurations, 0 and 1"):
-        build([result(), result(config="1")])
+        build_tables([result(), result(config="1")])
 
 
 def test_seeds_are_further_samples():
-    (table,) = build([of_f1(2, seed=0), of_f1(4, seed=1)])
+    (table,) = build_tables([of_f1(2, seed=0), of_f1(4, seed=1)])
     assert len(table.cell(5, table.rows[0], "NCBI-disease").values) == 2
 
 
 def test_protocols_have_tables_of_their_own():
     results = [result(), result(protocol="full", size=1.0)]
-    assert [t.protocol for t in build(results)] == ["few_shot", "full"]
-    assert "full: F1, 100% of the data" in text(build(results))
+    assert [t.protocol for t in build_tables(results)] == ["few_shot", "full"]
+    assert "full: F1, 100% of the data" in text(build_tables(results))
 
 
 def test_where_methods_pass_in_domain():
@@ -221,7 +223,7 @@ def test_where_methods_pass_in_domain():
         for name, curve in ratios.items()
         for size, f in curve.items()
     ]
-    shown = text(build(results)).split("ratios: share of the data")[1].splitlines()
+    shown = text(build_tables(results)).split("ratios: share of the data")[1].splitlines()
     lines = [line.replace("not run", "unknown").split() for line in shown]
     unknown = ["unknown"] * 3
     assert lines[1] == ["method", *PROTOCOLS["ratios"].targets]
@@ -242,9 +244,9 @@ def test_rows_by_their_name():
         of_rows(results, ["HGDA", "WPZ"])
 
 
-@pytest.mark.parametrize("shape", FORMATS)
+@pytest.mark.parametrize("shape", RENDERERS)
 def test_every_format_shows_every_row(shape):
-    shown = FORMATS[shape](build(SMALL))
+    shown = RENDERERS[shape](build_tables(SMALL))
     assert "MAML" in shown
     assert "HGDA" in shown
 

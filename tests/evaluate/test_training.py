@@ -9,12 +9,12 @@ import pytest
 import tiny
 
 from hardner.errors import HardnerError
-from hardner.evaluate.system import of_folder
+from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import PROTOCOLS
-from hardner.evaluate.execute import Desk, execute
-from hardner.evaluate.results import read
-from hardner.evaluate.table import build
-from hardner.evaluate.training import of_experiment, write_folders
+from hardner.evaluate.results import read_results
+from hardner.evaluate.system import system_of_folder
+from hardner.evaluate.table import build_tables
+from hardner.evaluate.training import system_of_experiment, write_folders
 from hardner.meta.experiment import Experiment, experiment
 from hardner.types import Sentence, Span
 
@@ -61,9 +61,9 @@ PLAN = replace(PROTOCOLS["homogeneous"], targets=DOMAINS, sources=DOMAINS, sampl
 
 
 def run(plan, made, root, out, name):
-    contender = of_experiment(made, plan, out / "runs" / name.replace("/", ""), name)
-    quick = replace(contender.adaptation, steps=2, passes=0)
-    return list(execute(plan, replace(contender, adaptation=quick), Desk(root, out)))
+    system = system_of_experiment(made, plan, out / "runs" / name.replace("/", ""), name)
+    quick = replace(system.adaptation, steps=2, passes=0)
+    return list(execute(plan, replace(system, adaptation=quick), EvaluationFolders(root, out)))
 
 
 def test_six_domains_leave_one_out(six, tmp_path):
@@ -72,7 +72,7 @@ def test_six_domains_leave_one_out(six, tmp_path):
     for name in names:
         method = "metaner" if name.startswith("MetaNER") else "multitask"
         run(plan, settings(six, method, 2), six, tmp_path, name)
-    (table,) = build(read(tmp_path / "homogeneous.jsonl"))
+    (table,) = build_tables(read_results(tmp_path / "homogeneous.jsonl"))
     assert [row.method for row in table.rows] == names
     assert table.corpora == ("BC", "BN")
     configs = json.loads((tmp_path / "configs.json").read_text())
@@ -94,7 +94,7 @@ def test_training_on_the_target_uses_what_is_drawn(six, tmp_path):
         PROTOCOLS["homogeneous_ratios"], targets=("BC",), sources=DOMAINS, sizes=(0.5,), samples=2
     )
     run(plan, settings(six), six, tmp_path, "In-Domain")
-    (one, two) = read(tmp_path / "homogeneous_ratios.jsonl")
+    (one, two) = read_results(tmp_path / "homogeneous_ratios.jsonl")
     assert (one.shots, two.shots, one.share) == (6, 6, 0.5)
     texts = [
         (tmp_path / "runs" / "In-Domain" / f"BC-0.5-{sample}-data" / "BC" / "train.tsv").read_text()
@@ -119,7 +119,9 @@ def test_training_that_works_is_seen_in_the_scores(six, tmp_path):
     plan = replace(PLAN, targets=("BC",))
     run(plan, settings(six, iterations=120), six, tmp_path / "long", "In-Domain")
     run(plan, settings(six, iterations=1), six, tmp_path / "short", "In-Domain")
-    (long,), (short,) = (read(tmp_path / n / "homogeneous.jsonl") for n in ("long", "short"))
+    (long,), (short,) = (
+        read_results(tmp_path / n / "homogeneous.jsonl") for n in ("long", "short")
+    )
     assert long.score.f1 > 0.9
     assert short.score.f1 < 0.5
     assert set(long.labels) == {"Person", "Place"}
@@ -132,7 +134,7 @@ def test_one_model_for_all_targets(six, tmp_path):
     assert [d.corpus for d in done] == ["BC", "BN", "CTS"]
     runs = [p.name for p in (tmp_path / "runs").iterdir() if not p.name.endswith("-data")]
     assert runs == ["BC-BN-CTS-1.0-0"]
-    assert {r.method for r in read(tmp_path / "multitask_3.jsonl")} == {"MultiTask"}
+    assert {r.method for r in read_results(tmp_path / "multitask_3.jsonl")} == {"MultiTask"}
     both = (tmp_path / "runs" / "BC-BN-CTS-1.0-0-data" / "BN" / "train.tsv").read_text()
     assert both.count("\n\n") == 24  # train and devel
 
@@ -153,16 +155,16 @@ def test_an_untrained_encoder_can_be_adapted(six, tmp_path):
     plan = replace(PLAN, targets=("BC",))
     run(plan, settings(six), six, tmp_path, "encoder alone")
     assert not (tmp_path / "runs").exists()
-    assert len(list(read(tmp_path / "homogeneous.jsonl"))) == 1
+    assert len(list(read_results(tmp_path / "homogeneous.jsonl"))) == 1
 
 
 def test_a_stopped_training_interrupts(six, tmp_path):
     plan = replace(PLAN, targets=("BC",))
-    made = of_experiment(
+    made = system_of_experiment(
         settings(six), plan, tmp_path / "runs", "D-Shift", watch=lambda: nullcontext(lambda: True)
     )
     with pytest.raises(KeyboardInterrupt):
-        list(execute(plan, made, Desk(six, tmp_path)))
+        list(execute(plan, made, EvaluationFolders(six, tmp_path)))
 
 
 def test_names_that_are_no_folders_are_refused(tmp_path):
@@ -175,9 +177,9 @@ def test_a_row_has_one_configuration_whatever_was_left_out(six, tmp_path):
     plan = replace(PLAN, targets=("BC", "BN"))
     made = settings(six)
     run(plan, made, six, tmp_path, "FineTuning")
-    whole = of_experiment(made, plan, tmp_path / "runs" / "FineTuning", "FineTuning")
+    whole = system_of_experiment(made, plan, tmp_path / "runs" / "FineTuning", "FineTuning")
     for name in plan.targets:
-        alone = of_folder(tmp_path / "runs" / "FineTuning" / name, plan, "FineTuning")
+        alone = system_of_folder(tmp_path / "runs" / "FineTuning" / name, plan, "FineTuning")
         assert alone.config == whole.config
         assert (alone.target, alone.method, alone.preset) == (name, "FineTuning", "paper")
     (config,) = json.loads((tmp_path / "configs.json").read_text()).values()

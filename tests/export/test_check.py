@@ -7,7 +7,7 @@ import tiny
 from predict.small_models import predictor
 
 from hardner.errors import HardnerError
-from hardner.export.check import Checked, check, example, refuse
+from hardner.export.check import Checked, check_export, example, refuse
 from hardner.export.onnx import to_onnx
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
@@ -30,12 +30,12 @@ def test_the_example_is_made_of_sentences() -> None:
 
 @pytest.mark.usefixtures("single")
 def test_a_model_agrees_with_itself_and_not_with_another() -> None:
-    same = check(replace(MODEL), to_onnx(MODEL), None)
+    same = check_export(replace(MODEL), to_onnx(MODEL), None)
     assert same.before == same.after == 1
     assert same.difference < 1e-4
     assert all(speed > 0 for speed in same.speed)
     refuse(same, quantised=False)
-    other = check(MODEL, shifted(MODEL, 2.0), None)
+    other = check_export(MODEL, shifted(MODEL, 2.0), None)
     assert other.before == 1 > other.after
     assert other.difference == pytest.approx(2, abs=1e-5)
 
@@ -48,15 +48,15 @@ def test_labels_are_what_counts_where_there_are_any() -> None:
         for t, spans in zip(texts, found, strict=True)
     ]
     assert sum(len(s.spans) for s in labelled) > 3
-    assert check(MODEL, shifted(MODEL, 9.0), labelled).before == 1
-    assert check(shifted(MODEL, 9.0), MODEL, labelled).after == 1
-    assert check(MODEL, shifted(MODEL, 99.0), labelled).after == 0
+    assert check_export(MODEL, shifted(MODEL, 9.0), labelled).before == 1
+    assert check_export(shifted(MODEL, 9.0), MODEL, labelled).after == 1
+    assert check_export(MODEL, shifted(MODEL, 99.0), labelled).after == 0
 
 
 def test_labels_that_the_model_lacks_are_refused() -> None:
     labelled = [Sentence(("a", "b"), (Span(0, 1, "Device"),))]
     with pytest.raises(HardnerError, match="nothing to check: no label of the model's, Disease"):
-        check(MODEL, MODEL, labelled)
+        check_export(MODEL, MODEL, labelled)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from transformers.utils import logging
 import hardner
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.export.huggingface import write
+from hardner.export.huggingface import write_huggingface
 from hardner.model.huggingface import tags_of
 from hardner.model.layers import SCORING
 from hardner.tag.predictor import Predictor
@@ -110,7 +110,7 @@ def test_a_tag_that_the_classifier_lacks_is_never_chosen(tmp_path: Path) -> None
 
 def test_what_is_written_gives_the_same_logits(tmp_path: Path) -> None:
     model = one_head()
-    write(model, tmp_path / "out")
+    write_huggingface(model, tmp_path / "out")
     np.testing.assert_allclose(logits(tmp_path / "out", WORDS), scores(model, WORDS), atol=1e-5)
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config["id2label"] == {"0": "O", "1": "B-Disease", "2": "I-Disease"}
@@ -120,7 +120,7 @@ def test_what_is_written_gives_the_same_logits(tmp_path: Path) -> None:
 
 
 def test_a_pipeline_runs_on_what_is_written(tmp_path: Path) -> None:
-    write(one_head(), tmp_path / "out")
+    write_huggingface(one_head(), tmp_path / "out")
     tag = pipeline("token-classification", str(tmp_path / "out"), device="cpu")
     found = tag(TEXT)
     assert {word["entity"] for word in found} <= {"B-Disease", "I-Disease"}
@@ -145,14 +145,14 @@ def one_head(decoder: str = "softmax") -> Predictor:
 )
 def test_what_cannot_be_written_is_refused(model: Predictor, message: str, tmp_path: Path) -> None:
     with pytest.raises(HardnerError, match=message):
-        write(model, tmp_path / "out")
+        write_huggingface(model, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_in_use_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("keep")
     with pytest.raises(HardnerError, match="exists already"):
-        write(one_head(), tmp_path)
+        write_huggingface(one_head(), tmp_path)
     assert (tmp_path / "mine").read_text() == "keep"
 
 

@@ -38,7 +38,7 @@ def naive(path: Path) -> list[tuple[list[str], list[str]]]:
 def test_agrees_with_a_naive_reader_and_seqeval(
     monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    monkeypatch.setattr(files, "BLOCK", block)
+    monkeypatch.setattr(files, "_BLOCK", block)
     for path in sorted(TINY.rglob("*.tsv")):
         expected = naive(path)
         found = list(read_sentences(path, strict=True))

@@ -140,7 +140,7 @@ def test_documents_that_contradict_themselves_are_not_written(
 def test_items_of_an_array_come_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr("hardner.files.BLOCK", size)
+    monkeypatch.setattr("hardner.files._BLOCK", size)
     rows = [{"n": n, "text": '[]{},"\\é😀' * n} for n in range(20)]
     (tmp_path / "a").write_text(json.dumps(rows, indent=1))
     assert [record for _, record in records(tmp_path / "a")] == rows

@@ -8,19 +8,19 @@ import torch
 from safetensors.torch import save_file
 
 from hardner.episodes import Sources
+from hardner.meta.distributed import ALONE, Ranks, join_ranks
 from hardner.meta.draws import drawing
 from hardner.meta.heads import heads_for
-from hardner.meta.loop import Training, begin, loop
-from hardner.meta.methods import Settings, method
+from hardner.meta.loop import Training, initial_state, loop
+from hardner.meta.methods import MethodSettings, method
 from hardner.meta.optim import Optimizer
-from hardner.meta.distributed import ALONE, Ranks, joined
 
 SOURCES = Sources.of({d: tiny.sentences(d) for d in tiny.DOMAINS})
 CASES = {
-    "hgda": ("hgda", Settings(rate=0.05), "bilstm", 20),
-    "metaner": ("metaner", Settings(rate=0.05), "bilstm", 20),
-    "exact": ("hgda", Settings(rate=0.05, meta_gradient="exact"), "bilstm", 5),
-    "multitask": ("multitask", Settings(), "transformer", 5),
+    "hgda": ("hgda", MethodSettings(rate=0.05), "bilstm", 20),
+    "metaner": ("metaner", MethodSettings(rate=0.05), "bilstm", 20),
+    "exact": ("hgda", MethodSettings(rate=0.05, meta_gradient="exact"), "bilstm", 5),
+    "multitask": ("multitask", MethodSettings(), "transformer", 5),
 }
 """Bilevel or not, first order and exact: a method, an encoder and how many iterations."""
 
@@ -33,7 +33,7 @@ def trained(case: str, ranks: Ranks = ALONE, device: str = "cpu") -> dict[str, t
     tagger = replace(tagger, heads=heads_for(way, tagger.encoder.size, len(tiny.DOMAINS)))
     how = Training(iterations, rate=0.05, optimizer=Optimizer(momentum=0.9), dropout=0.3)
     start = {n: p.to(device, torch.float64) for n, p in tagger.init().items()}
-    progress = begin(start, way, how)
+    progress = initial_state(start, way, how)
     draw = drawing(way, SOURCES, tasks=5, shots=2, seed=3)
     store = tagger.store(*tiny.everything(), device)
     steps = list(loop(tagger, way, how, store, draw, progress, ranks))
@@ -46,6 +46,6 @@ def trained(case: str, ranks: Ranks = ALONE, device: str = "cpu") -> dict[str, t
 if __name__ == "__main__":
     torch.set_num_threads(1)
     folder, where = sys.argv[1:]
-    with joined(where) as among:
+    with join_ranks(where) as among:
         for case in CASES:
             save_file(trained(case, among, where), f"{folder}/{case}-{among.rank}.safetensors")

@@ -9,14 +9,14 @@ import tiny
 import torch
 from learn.test_fit import ROWS, RULE, SEEDS, target
 
-from hardner.adapt.negatives import FILE, background
-from hardner.adapt.fit import background_for, fit
+from hardner.adapt.fit import fit_samples, negatives_for
+from hardner.adapt.negatives import _FILE, negative_sentences
 
 
 def test_every_sentence_is_there_without_its_names():
-    lines = files("hardner").joinpath(FILE).read_text("utf-8").splitlines()
-    assert len(background()) == len(lines) == 400
-    for line, sentence in zip(lines, background(), strict=True):
+    lines = files("hardner").joinpath(_FILE).read_text("utf-8").splitlines()
+    assert len(negative_sentences()) == len(lines) == 400
+    for line, sentence in zip(lines, negative_sentences(), strict=True):
         document = json.loads(line)
         bare = list(document["text"])
         for name in document["entities"]:
@@ -27,17 +27,17 @@ def test_every_sentence_is_there_without_its_names():
 
 def test_fitting_learns_from_it():
     tagger, params, _ = target("transformer")
-    rule = replace(RULE, background=2)
-    assert background_for(RULE) == ()
-    store = tagger.store([*tiny.sentences("Gene"), *background_for(rule)])
-    plain = fit(tagger, params, store, ROWS, RULE, SEEDS)
-    beside = fit(tagger, params, store, ROWS, rule, SEEDS)
-    again = fit(tagger, params, store, ROWS, rule, SEEDS)
+    rule = replace(RULE, negatives=2)
+    assert negatives_for(RULE) == ()
+    store = tagger.store([*tiny.sentences("Gene"), *negatives_for(rule)])
+    plain = fit_samples(tagger, params, store, ROWS, RULE, SEEDS)
+    beside = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
+    again = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
     name = "decoder.weight"
     assert torch.equal(beside[name], again[name])
     assert not torch.allclose(beside[name], plain[name])
     first = len(tiny.sentences("Gene"))
-    rows = np.arange(first, first + len(background_for(rule)))[None]
+    rows = np.arange(first, first + len(negatives_for(rule)))[None]
     quiet = store.batch(torch.from_numpy(rows), store.widths(rows.ravel()))
 
     def loss(fitted):
@@ -45,6 +45,6 @@ def test_fitting_learns_from_it():
         return tagger.losses(own, quiet, ["tag"])["tag"].item()
 
     longer = replace(rule, steps=30)
-    assert loss(fit(tagger, params, store, ROWS, longer, SEEDS)) < loss(
-        fit(tagger, params, store, ROWS, replace(longer, background=0), SEEDS)
+    assert loss(fit_samples(tagger, params, store, ROWS, longer, SEEDS)) < loss(
+        fit_samples(tagger, params, store, ROWS, replace(longer, negatives=0), SEEDS)
     )

@@ -6,18 +6,18 @@ import tiny
 import torch
 from predict.small_models import predictor
 
-from hardner.batch import TagSet
-from hardner.errors import HardnerError
-from hardner.evaluate.score import score
 from hardner.adapt.distil import (
-    LONGEST,
+    _LONGEST,
     Distillation,
     Student,
     _batches,
     _forgetful,
     _Lesson,
-    distil,
+    distil_tagger,
 )
+from hardner.batch import TagSet
+from hardner.errors import HardnerError
+from hardner.evaluate.score import score
 from hardner.model.characters import Characters
 from hardner.model.layers import SCORING, Params
 from hardner.model.tagger import Tagger
@@ -38,8 +38,10 @@ def spans(model: Predictor) -> list[list[Span]]:
 
 
 def taught(how: Distillation, told: list[tuple[int, float]] | None = None) -> Params:
-    heard = None if told is None else lambda step, loss: told.append((step, loss))
-    return distil((TEACHER.tagger, TEACHER.params), student(), TEXTS, how, heard=heard)
+    on_progress = None if told is None else lambda step, loss: told.append((step, loss))
+    return distil_tagger(
+        (TEACHER.tagger, TEACHER.params), student(), TEXTS, how, on_progress=on_progress
+    )
 
 
 def test_the_student_learns_what_the_teacher_says() -> None:
@@ -156,7 +158,7 @@ def test_the_rate_rises_and_falls() -> None:
 def test_what_cannot_be_taught_is_one_clear_line() -> None:
     other = SMALL.tagger(TEXTS, (TagSet("X", ("X",)),))
     with pytest.raises(HardnerError, match="the heads of its teacher"):
-        distil((TEACHER.tagger, TEACHER.params), other, TEXTS, Distillation(steps=1))
-    long = [Sentence(("a",) * (LONGEST + 1)), Sentence(())]
+        distil_tagger((TEACHER.tagger, TEACHER.params), other, TEXTS, Distillation(steps=1))
+    long = [Sentence(("a",) * (_LONGEST + 1)), Sentence(())]
     with pytest.raises(HardnerError, match="no sentences to learn from"):
-        distil((TEACHER.tagger, TEACHER.params), student(), long, Distillation(steps=1))
+        distil_tagger((TEACHER.tagger, TEACHER.params), student(), long, Distillation(steps=1))

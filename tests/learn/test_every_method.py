@@ -7,8 +7,8 @@ import torch
 from hardner.episodes import Sources
 from hardner.meta.draws import drawing
 from hardner.meta.heads import heads_for
-from hardner.meta.loop import Training, begin, loop
-from hardner.meta.methods import METHODS, Method, Settings, method
+from hardner.meta.loop import Training, initial_state, loop
+from hardner.meta.methods import METHODS, Method, MethodSettings, method
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import part_of
 from hardner.model.tagger import Tagger
@@ -40,7 +40,7 @@ def train(way: Method, kind: str, iterations: int = 3, parts: str = "") -> None:
     tagger = Tagger(reads, tiny.tag_sets(), decoder, heads_for(way, reads.size, len(tiny.DOMAINS)))
     optimizer = Optimizer(momentum=0.9)
     training = Training(iterations=iterations, rate=0.05, optimizer=optimizer, dropout=0.1)
-    progress = begin(tagger.init(), way, training)
+    progress = initial_state(tagger.init(), way, training)
     before = {n: p.clone() for n, p in progress.params.items()}
     draw = drawing(way, SOURCES, tasks=3, shots=2, seed=0)
     store = tagger.store(*tiny.everything())
@@ -62,22 +62,22 @@ def test_the_list_is_whole() -> None:
 @pytest.mark.parametrize("kind", tiny.KINDS)
 @pytest.mark.parametrize("name", METHODS)
 def test_three_steps(name: str, kind: str) -> None:
-    train(method(name, Settings(rate=0.05)), kind, 4 if "alternating" in name else 3)
+    train(method(name, MethodSettings(rate=0.05)), kind, 4 if "alternating" in name else 3)
 
 
 @pytest.mark.parametrize("kind", ["bilstm", "bigru", "transformer"])
 @pytest.mark.parametrize("meta_gradient", ["first", "exact", "implicit"])
 def test_three_steps_of_each_meta_gradient(meta_gradient: str, kind: str) -> None:
-    settings = Settings(steps=2, rate=0.05, meta_gradient=meta_gradient, proximal=0.5)
+    settings = MethodSettings(steps=2, rate=0.05, meta_gradient=meta_gradient, proximal=0.5)
     train(method("maml", settings), kind)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
 def test_three_steps_of_each_pooling_without_one_of_the_tasks(pooling: str) -> None:
     shares = {"tag": 1.0, "mtcls": 0.5, "bcls": 0.0, "mcls": 0.5}
-    way = method("multigranularity", Settings(pooling=pooling, shares=shares))
+    way = method("multigranularity", MethodSettings(pooling=pooling, shares=shares))
     train(way, "transformer", parts="decoder encoder mcls mtcls")
 
 
 def test_a_frozen_encoder_stays() -> None:
-    train(method("multitask", Settings(frozen=True)), "bilstm", parts="decoder")
+    train(method("multitask", MethodSettings(frozen=True)), "bilstm", parts="decoder")

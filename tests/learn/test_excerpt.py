@@ -8,10 +8,10 @@ import tiny
 import torch
 
 from hardner.batch import Batch
-from hardner.meta.sparse_embedding import excerpt
 from hardner.meta.heads import heads_for
-from hardner.meta.methods import Settings, method
-from hardner.meta.outer import Verdict, evaluate, judge
+from hardner.meta.methods import MethodSettings, method
+from hardner.meta.outer import OuterResult, outer_step, query_loss
+from hardner.meta.sparse_embedding import gather_rows
 from hardner.model.encoders import WordEncoder
 from hardner.model.layers import Mode, Params, embed
 from hardner.model.tagger import Tagger
@@ -42,11 +42,11 @@ def made(name: str, *, long: bool) -> tuple[Tagger, Params, list[Batch], Batch]:
     return tagger, params, supports, query
 
 
-def verdict(name: str, gradient: str, *, long: bool) -> Verdict:
+def result(name: str, gradient: str, *, long: bool) -> OuterResult:
     tagger, params, supports, query = made(name, long=long)
-    settings = Settings(steps=2, rate=0.3, meta_gradient=gradient)  # type: ignore[arg-type]
+    settings = MethodSettings(steps=2, rate=0.3, meta_gradient=gradient)  # type: ignore[arg-type]
     objective = method(name, settings).objective
-    return judge(tagger, objective, params, supports, query, Mode())
+    return outer_step(tagger, objective, params, supports, query, Mode())
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def verdict(name: str, gradient: str, *, long: bool) -> Verdict:
     ],
 )
 def test_the_gradient_is_that_of_whole_copies(name: str, gradient: str) -> None:
-    short, long = (verdict(name, gradient, long=long) for long in (False, True))
+    short, long = (result(name, gradient, long=long) for long in (False, True))
     torch.testing.assert_close(long.values, short.values)
     torch.testing.assert_close(long.weights, short.weights)
     whole = long.grads.pop("encoder.words")
@@ -73,15 +73,15 @@ def test_devel_is_scored_as_with_whole_copies() -> None:
     losses = []
     for long in (False, True):
         tagger, params, supports, query = made("metaner", long=long)
-        objective = method("metaner", Settings(steps=2, rate=0.3)).objective
-        losses.append(evaluate(tagger, objective, params, supports, query))
+        objective = method("metaner", MethodSettings(steps=2, rate=0.3)).objective
+        losses.append(query_loss(tagger, objective, params, supports, query))
     torch.testing.assert_close(*losses)
 
 
 def test_every_word_keeps_its_vector() -> None:
     tagger, params, supports, query = made("metaner", long=True)
     before = [*supports, query]
-    taken, after, rows = excerpt(tagger.encoder, params, before, {"encoder"})
+    taken, after, rows = gather_rows(tagger.encoder, params, before, {"encoder"})
     assert taken["encoder.words"].shape[1] < params["encoder.words"].shape[1]
     torch.testing.assert_close(
         taken["encoder.words"], params["encoder.words"][0][rows["encoder.words"]]
@@ -93,6 +93,6 @@ def test_every_word_keeps_its_vector() -> None:
 
 def test_nothing_is_taken_out_of_what_does_not_learn() -> None:
     tagger, params, supports, query = made("metaner", long=True)
-    assert not excerpt(tagger.encoder, params, [*supports, query], {"decoder"}).rows
+    assert not gather_rows(tagger.encoder, params, [*supports, query], {"decoder"}).rows
     still = tiny.tagger("bilstm")
-    assert not excerpt(still.encoder, tiny.params(still), supports, {"encoder"}).rows
+    assert not gather_rows(still.encoder, tiny.params(still), supports, {"encoder"}).rows

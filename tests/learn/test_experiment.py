@@ -10,21 +10,21 @@ import pytest
 
 from hardner import checkpoint
 from hardner.errors import HardnerError
+from hardner.meta.config import merged, toml
 from hardner.meta.experiment import (
-    Data,
-    Devel,
-    Encoder,
+    DataSection,
+    DevelSection,
+    EncoderSection,
     Experiment,
-    Inner,
-    Train,
+    InnerSection,
+    TrainSection,
     differing,
     experiment,
-    parse,
-    read,
+    parse_override,
+    read_experiment,
 )
 from hardner.meta.methods import METHODS
-from hardner.meta.presets import PRESETS
-from hardner.meta.config import merged, toml
+from hardner.meta.presets import TRAINING_PRESETS
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "experiments").glob("*.toml"))
@@ -55,7 +55,7 @@ def test_the_files_are_those_that_the_template_makes() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_each_file_opens_with_its_command_and_loads(path: Path) -> None:
     assert path.read_text("utf-8").startswith(f"# hardner train experiments/{path.name}\n")
-    found = read(path).data
+    found = read_experiment(path).data
     assert (found.layout, found.root) in (
         ("catalogue", "../shared/corpora"),
         ("folders", "runs/genes"),
@@ -64,8 +64,8 @@ def test_each_file_opens_with_its_command_and_loads(path: Path) -> None:
 
 def test_the_encoder_that_files_start_from_is_there_and_is_what_the_page_says() -> None:
     folder = "experiments/encoder"
-    assert read(ROOT / "experiments" / "types-disease.toml").encoder.folder == folder
-    config = checkpoint.load(ROOT / folder).config
+    assert read_experiment(ROOT / "experiments" / "types-disease.toml").encoder.folder == folder
+    config = checkpoint.load_checkpoint(ROOT / folder).config
     last = config["history"][-1]
     page = (ROOT / "docs" / "pretraining.md").read_text("utf-8")
     assert last["step"] == config["pretraining"]["steps"]
@@ -74,7 +74,7 @@ def test_the_encoder_that_files_start_from_is_there_and_is_what_the_page_says() 
 
 
 def test_the_files_cover_every_method_and_target() -> None:
-    found = [read(path) for path in FILES]
+    found = [read_experiment(path) for path in FILES]
     assert {e.method for e in found} == set(METHODS)
     for name in ("hgda", "hgda-nes", "hgda-both", "metaner", "maml", "multitask", "dann", "wpz"):
         targets = {e.target for e in found if e.method == name}
@@ -107,7 +107,7 @@ def test_the_papers_values() -> None:
     assert (tong.training().rate, tong.train.warmup, tong.train.dropout) == (5e-5, 0.1, 0.1)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", TRAINING_PRESETS)
 @pytest.mark.parametrize("kind", ["bilstm", "bigru", "transformer", "bert"])
 def test_every_preset_fits_every_encoder(name: str, kind: str) -> None:
     assert experiment({"preset": name, "encoder": {"kind": kind}}).encoder.kind == kind
@@ -116,7 +116,7 @@ def test_every_preset_fits_every_encoder(name: str, kind: str) -> None:
 def test_overrides_replace_the_file_and_the_file_the_preset() -> None:
     table = {"preset": "best", "train": {"rate": 0.5, "tasks": 2}}
     assert experiment(table).train.optimizer == "adamw"
-    over = merged(parse("train.rate", "0.25"), parse("preset", "paper"))
+    over = merged(parse_override("train.rate", "0.25"), parse_override("preset", "paper"))
     found = experiment(table, over)
     assert (found.train.rate, found.train.tasks, found.train.optimizer) == (0.25, 2, "sgd")
 
@@ -136,7 +136,7 @@ def test_overrides_replace_the_file_and_the_file_the_preset() -> None:
 )
 def test_overrides_are_read_by_the_type_of_their_key(key: str, text: str, expected: object) -> None:
     section, _, name = key.rpartition(".")
-    table = parse(key, text)
+    table = parse_override(key, text)
     found = table[section][name] if section else table[name]
     assert (found, type(found)) == (expected, type(expected))
 
@@ -158,7 +158,7 @@ def test_overrides_are_read_by_the_type_of_their_key(key: str, text: str, expect
 )
 def test_wrong_overrides_are_refused(key: str, text: str, said: str) -> None:
     with pytest.raises(HardnerError) as found:
-        parse(key, text)
+        parse_override(key, text)
     assert str(found.value).startswith(said)
 
 
@@ -196,19 +196,19 @@ def test_wrong_values_are_refused_and_the_file_is_named(
     path = tmp_path / "x.toml"
     path.write_text(toml(table))
     with pytest.raises(HardnerError) as found:
-        read(path)
+        read_experiment(path)
     assert str(found.value).startswith(f"{path}: {said}"[:60])
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Inner(steps=0),
-        lambda: Train(rate=float("nan")),
-        lambda: Devel(every=1.5),
-        lambda: Data(layout="zip"),
-        lambda: Encoder(hidden="big"),
-        lambda: Experiment(inner=Train()),
+        lambda: InnerSection(steps=0),
+        lambda: TrainSection(rate=float("nan")),
+        lambda: DevelSection(every=1.5),
+        lambda: DataSection(layout="zip"),
+        lambda: EncoderSection(hidden="big"),
+        lambda: Experiment(inner=TrainSection()),
         lambda: replace(Experiment(), device="gpu"),
     ],
 )
@@ -221,9 +221,9 @@ def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text("method = \n")
     with pytest.raises(HardnerError, match=r"x\.toml: cannot be read: .*line 1"):
-        read(path)
+        read_experiment(path)
     with pytest.raises(HardnerError, match="no such file"):
-        read(tmp_path / "y.toml")
+        read_experiment(tmp_path / "y.toml")
 
 
 def test_an_experiment_survives_toml_and_json(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_an_experiment_survives_toml_and_json(tmp_path: Path) -> None:
     assert tomllib.loads(text) == found.table()
     path = tmp_path / "x.toml"
     path.write_text(text, "utf-8")
-    assert read(path) == found
+    assert read_experiment(path) == found
 
 
 def test_the_first_difference_is_named() -> None:

@@ -1,4 +1,4 @@
-"""Fitting many samples at once: the same as `adapt`, for every encoder; exams: the same scores."""
+"""Fitting many samples at once is the same as `adapt_tasks`, and scores are the same."""
 
 from dataclasses import replace
 
@@ -7,17 +7,17 @@ import pytest
 import tiny
 import torch
 
+from hardner.adapt.fit import IterateAverage, fit_samples, length_batches
+from hardner.adapt.recipe import RECIPES, Recipe, recipe_for
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.evaluate.test_set import Exam
 from hardner.evaluate.score import Breakdown, breakdown, score
-from hardner.meta.inner_loop import adapt
-from hardner.adapt.recipe import PRESETS, Adaptation, adaptation
-from hardner.adapt.fit import Tail, batches, fit
+from hardner.evaluate.test_set import TestSet
+from hardner.meta.inner_loop import adapt_tasks
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import part_of
 
-RULE = Adaptation(
+RULE = Recipe(
     4, 1e-2, Optimizer("adamw", weight_decay=0.01), batch=3, dropout=0.0, scales={"decoder": 3.0}
 )
 ROWS = np.array([[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]])
@@ -44,10 +44,10 @@ def target(kind, decoder="crf", scheme="IOB2"):
 def test_fitting_is_adapt_step_by_step(kind, rule):
     tagger, params, store = target(kind)
     before = {n: p.clone() for n, p in params.items()}
-    found = fit(tagger, params, store, ROWS, rule, SEEDS)
-    order = batches(ROWS, store.tags.widths, rule.steps, rule.batch, SEEDS)
+    found = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
+    order = length_batches(ROWS, store.tags.widths, rule.steps, rule.batch, SEEDS)
     supports = [store.batch(torch.from_numpy(r), store.widths(r.ravel())) for r in order]
-    expected = adapt(tagger, params, supports, rule.inner(5)).new
+    expected = adapt_tasks(tagger, params, supports, rule.inner(5)).new
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         assert torch.allclose(found[name], value, atol=1e-9), name
@@ -57,10 +57,10 @@ def test_fitting_is_adapt_step_by_step(kind, rule):
 @pytest.mark.parametrize("kind", ["bilstm", "transformer"])
 def test_samples_do_not_see_each_other(kind):
     tagger, params, store = target(kind)
-    together = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    together = fit_samples(tagger, params, store, ROWS, RULE, SEEDS)
     for i in range(2):
         own = {n: p[i : i + 1] if part_of(n) == "decoder" else p for n, p in params.items()}
-        alone = fit(tagger, own, store, ROWS[i : i + 1], RULE, SEEDS[i : i + 1])
+        alone = fit_samples(tagger, own, store, ROWS[i : i + 1], RULE, SEEDS[i : i + 1])
         for name, value in alone.items():
             row = together[name][i : i + 1] if together[name].shape[0] == 2 else together[name]
             assert torch.allclose(row, value, atol=1e-9), name
@@ -69,8 +69,8 @@ def test_samples_do_not_see_each_other(kind):
 def test_dropout_is_a_matter_of_the_seeds():
     tagger, params, store = target("bilstm")
     rule = replace(RULE, dropout=0.5)
-    one, again = (fit(tagger, params, store, ROWS, rule, SEEDS) for _ in range(2))
-    other = fit(tagger, params, store, ROWS, rule, (1, 2))
+    one, again = (fit_samples(tagger, params, store, ROWS, rule, SEEDS) for _ in range(2))
+    other = fit_samples(tagger, params, store, ROWS, rule, (1, 2))
     name = "encoder.recurrent.weight_ih"
     assert torch.equal(one[name], again[name])
     assert not torch.equal(one[name], other[name])
@@ -79,7 +79,7 @@ def test_dropout_is_a_matter_of_the_seeds():
 def test_frozen_parts_stay():
     tagger, params, store = target("bilstm")
     rule = replace(RULE, parts=frozenset({"decoder"}))
-    found = fit(tagger, params, store, ROWS, rule, SEEDS)
+    found = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
     moved = {part_of(n) for n, p in params.items() if not torch.equal(p, found[n])}
     assert moved == {"decoder"}
 
@@ -87,33 +87,33 @@ def test_frozen_parts_stay():
 def test_prototypes_are_where_steps_begin():
     tagger, params, store = target("bilstm", "softmax")
     rule = replace(RULE, prototypes=True)
-    still = fit(tagger, params, store, ROWS, replace(rule, steps=0, passes=0), SEEDS)
+    still = fit_samples(tagger, params, store, ROWS, replace(rule, steps=0, passes=0), SEEDS)
     for own, rows in zip(still["decoder.weight"], ROWS, strict=True):
         batch = store.batch(torch.from_numpy(rows)[None], store.widths(rows))
         assert torch.allclose(own, tagger.prototypes(params, batch)["decoder.weight"][0])
     for own in still["encoder.recurrent.weight_ih"]:
         assert torch.equal(own, params["encoder.recurrent.weight_ih"][0])
-    moved = fit(tagger, params, store, ROWS, rule, SEEDS)
+    moved = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
     assert not torch.equal(moved["decoder.weight"], still["decoder.weight"])
-    other = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    other = fit_samples(tagger, params, store, ROWS, RULE, SEEDS)
     assert not torch.allclose(moved["decoder.weight"], other["decoder.weight"])
 
 
 def test_batches_pass_over_each_sample():
     widths = np.arange(20)
-    order = batches(ROWS, widths, 5, 2, SEEDS)
+    order = length_batches(ROWS, widths, 5, 2, SEEDS)
     assert order.shape == (5, 2, 2)
     first, last = order[:3, 0].ravel(), order[:3, 1].ravel()
     assert sorted(first[first >= 0]) == [0, 1, 2, 3, 4]
     assert sorted(last[last >= 0]) == [5, 6, 7, 8, 9]
-    whole = batches(ROWS, widths, 3, 8, SEEDS)
+    whole = length_batches(ROWS, widths, 3, 8, SEEDS)
     assert (whole == ROWS).all()
     assert whole.shape == (3, 2, 5)
 
 
 def test_batches_hold_sentences_of_like_length():
     rows, widths = np.arange(80).reshape(2, 40), np.tile(np.repeat([5, 10, 20, 40], 10), 2)
-    order = batches(rows, widths, 12, 10, SEEDS)
+    order = length_batches(rows, widths, 12, 10, SEEDS)
     found = widths[order]  # [steps, M, B]
     assert (np.ptp(found, axis=(1, 2)) == 0).all()  # of both samples in each step
     assert (np.sort(found[:4, 0, 0]) == [5, 10, 20, 40]).all()
@@ -121,19 +121,19 @@ def test_batches_hold_sentences_of_like_length():
 
 
 def test_batches_of_a_length_differ_from_pass_to_pass():
-    order = batches(np.arange(40)[None], np.full(40, 7), 8, 10, [3])
+    order = length_batches(np.arange(40)[None], np.full(40, 7), 8, 10, [3])
     assert {*order[0, 0]} not in [{*batch[0]} for batch in order[4:]]
 
 
 def test_a_sample_of_fewer_sentences_is_passed_over_more_often():
     rows = np.array([[0, 1, 2, 3, 4, 5], [6, 7, 8, -1, -1, -1]])
-    order = batches(rows, np.arange(20), 6, 2, SEEDS)
+    order = length_batches(rows, np.arange(20), 6, 2, SEEDS)
     assert sorted(order[:3, 0].ravel()) == [0, 1, 2, 3, 4, 5]
     assert all(sorted(order[i : i + 2, 1].ravel()) == [-1, 6, 7, 8] for i in (0, 2, 4))
 
 
 def test_rules_scale_with_the_sentences():
-    paper = adaptation("paper", "bilstm")
+    paper = recipe_for("paper", "bilstm")
     assert paper.inner(32).rate == pytest.approx(1e-2)
     assert paper.inner(8).rate == pytest.approx(5e-3)  # HGDA, Eq. 3
     assert paper.inner(10_000).rate == pytest.approx(2e-2)  # no step is of more than 128
@@ -141,14 +141,14 @@ def test_rules_scale_with_the_sentences():
     assert many.inner(5).steps == 4
     assert many.inner(30).steps == 20
     assert many.inner(30).rate == RULE.rate
-    calm = replace(many, calm=True)
-    assert calm.inner(5).rate == RULE.rate
-    assert calm.inner(30).rate == pytest.approx(RULE.rate * (4 / 20) ** 0.5)
+    sqrt_rate_scaling = replace(many, sqrt_rate_scaling=True)
+    assert sqrt_rate_scaling.inner(5).rate == RULE.rate
+    assert sqrt_rate_scaling.inner(30).rate == pytest.approx(RULE.rate * (4 / 20) ** 0.5)
     assert all(
-        rules.keys() == {"bilstm", "bigru", "transformer", "bert"} for rules in PRESETS.values()
+        rules.keys() == {"bilstm", "bigru", "transformer", "bert"} for rules in RECIPES.values()
     )
     with pytest.raises(HardnerError, match="no adaptation preset 'worst'; there are paper, best"):
-        adaptation("worst", "bilstm")
+        recipe_for("worst", "bilstm")
 
 
 @pytest.mark.parametrize("kind", tiny.KINDS)
@@ -156,27 +156,27 @@ def test_rules_scale_with_the_sentences():
 def test_an_exam_counts_what_its_predictions_say(kind, scheme):
     tagger, params, _ = target(kind, scheme=scheme)
     test = tiny.sentences("Gene", "test")
-    exam = Exam(tagger, test)
-    found = exam(params)
+    test_set = TestSet(tagger, test)
+    found = test_set(params)
     gold = [sentence.spans for sentence in test]
-    for counted, spans in zip(found, exam.predictions(params), strict=True):
+    for counted, spans in zip(found, test_set.predictions(params), strict=True):
         assert counted == breakdown(gold, spans)
     assert found[0] != found[1]
 
 
 def test_small_batches_change_nothing(monkeypatch):
     tagger, params, _ = target("bilstm")
-    exam = Exam(tagger, tiny.sentences("Gene", "test"))
-    whole = exam(params)
-    monkeypatch.setattr("hardner.evaluate.test_set.ROOM", {"cpu": 40})
-    assert exam(params) == whole
+    test_set = TestSet(tagger, tiny.sentences("Gene", "test"))
+    whole = test_set(params)
+    monkeypatch.setattr("hardner.evaluate.test_set._WORDS_AT_ONCE", {"cpu": 40})
+    assert test_set(params) == whole
 
 
 def test_an_exam_takes_labels_that_the_decoder_does_not_have():
     """Right mentions of a label without a decoder are missed; nothing else happens."""
     tagger, params, _ = target("bilstm")
     test = tiny.sentences("Drug", "test")
-    (counts, _) = Exam(tagger, test)(params)
+    (counts, _) = TestSet(tagger, test)(params)
     total = sum((p.score for p in counts.values()), score([], []))
     assert total.tp == 0
     assert total.fn == sum(len(s.spans) for s in test)
@@ -187,7 +187,7 @@ def test_any_decoder_can_be_examined():
     params = tiny.params(whole)
     test = tiny.sentences("Gene", "test")
     for domain, tag_set in enumerate(whole.tag_sets):
-        (counts,) = Exam(whole, test, domain)(params)
+        (counts,) = TestSet(whole, test, domain)(params)
         assert set(counts) <= {"Gene", *tag_set.labels}
         assert sum(counts.values(), Breakdown()).score.tp == counts.get("Gene", Breakdown()).tp
 
@@ -196,13 +196,13 @@ def test_fitting_learns_the_sample():
     tagger, params, store = target("bilstm")
     params = {name: value.float() for name, value in params.items()}
     rule = replace(RULE, steps=60, rate=0.02, dropout=0.1)
-    fitted = fit(tagger, params, store, ROWS, rule, SEEDS)
+    fitted = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
     train = tiny.sentences("Gene")
     for sample, rows in enumerate(ROWS):
-        exam = Exam(tagger, [train[row] for row in rows])
-        f1 = [sum(found.values(), Breakdown()).score.f1 for found in exam(fitted)]
+        test_set = TestSet(tagger, [train[row] for row in rows])
+        f1 = [sum(found.values(), Breakdown()).score.f1 for found in test_set(fitted)]
         assert f1[sample] > 0.8
-        assert exam(params)[sample] != exam(fitted)[sample]
+        assert test_set(params)[sample] != test_set(fitted)[sample]
 
 
 def test_the_mean_of_the_last_steps(monkeypatch):
@@ -210,17 +210,17 @@ def test_the_mean_of_the_last_steps(monkeypatch):
     tagger, params, store = target("bilstm")
     rule = replace(RULE, steps=10, passes=0.0)
     seen = []
-    after = Tail.after
+    after = IterateAverage.after
 
-    def noted(tail, step):
-        seen.append([tensor.clone() for tensor in tail._current])
-        after(tail, step)
+    def noted(iterate_averaging, step):
+        seen.append([tensor.clone() for tensor in iterate_averaging._current])
+        after(iterate_averaging, step)
 
-    monkeypatch.setattr(Tail, "after", noted)
-    last = fit(tagger, params, store, ROWS, rule, SEEDS)
+    monkeypatch.setattr(IterateAverage, "after", noted)
+    last = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
     steps = list(seen)
     assert len(steps) == 10
-    found = fit(tagger, params, store, ROWS, replace(rule, tail=0.7), SEEDS)
+    found = fit_samples(tagger, params, store, ROWS, replace(rule, iterate_averaging=0.7), SEEDS)
     moving = [name for name in last if not torch.equal(last[name], found[name])]
     assert "decoder.weight" in moving
     for name in moving:

@@ -12,9 +12,9 @@ from formats.command import Command
 
 from hardner.errors import HardnerError
 from hardner.meta.experiment import experiment
-from hardner.meta.hardness import Curve, Hardness, bracketed, plot, ranked
-from hardner.meta.log import entries
-from hardner.meta.run import run
+from hardner.meta.hardness import Hardness, HardnessCurve, bracketed, hardest_tasks, plot_hardness
+from hardner.meta.log import read_log
+from hardner.meta.run import run_experiment
 from hardner.types import Sentence, Span
 
 
@@ -28,7 +28,7 @@ def trained(folder: Path, **values: Any) -> Path:
         "train": {"iterations": 5, "tasks": 6, "shots": 3},
         "devel": {"every": 0},
     }
-    run(experiment(table, values), folder)
+    run_experiment(experiment(table, values), folder)
     return folder
 
 
@@ -46,7 +46,7 @@ def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_weights_are_those_of_equation_2(hgda: Path) -> None:
     found = Hardness.of(hgda)
     assert found.used
-    for entry, weights in zip(entries(hgda / "log.jsonl"), found.weights, strict=True):
+    for entry, weights in zip(read_log(hgda / "log.jsonl"), found.weights, strict=True):
         pairs = zip(entry.losses["tag"], entry.losses["domain"], strict=True)
         losses = [tag + 0.5 * domain for tag, domain in pairs]
         assert weights == pytest.approx([loss / sum(losses) for loss in losses], rel=1e-5)
@@ -54,7 +54,7 @@ def test_the_weights_are_those_of_equation_2(hgda: Path) -> None:
 
 def test_tasks_are_drawn_again_and_ranked(hgda: Path) -> None:
     found = Hardness.of(hgda)
-    ranks = ranked(hgda, found, [4, 0])
+    ranks = hardest_tasks(hgda, found, [4, 0])
     assert list(ranks) == [4, 0]
     for iteration, tasks in ranks.items():
         weights = [task.weight for task in tasks]
@@ -68,10 +68,10 @@ def test_tasks_are_drawn_again_and_ranked(hgda: Path) -> None:
 
 def found_in(domain: str) -> list[Sentence]:
     """With the ids that a run gives them."""
-    from hardner.meta.source_data import gather
+    from hardner.meta.source_data import load_source_data
 
     data = {"root": str(tiny.ROOT), "layout": "folders"}
-    return list(gather(experiment({"data": data})).train.sentences[domain])
+    return list(load_source_data(experiment({"data": data})).train.sentences[domain])
 
 
 def test_what_was_drawn_is_what_was_learnt_from(
@@ -90,7 +90,7 @@ def test_what_was_drawn_is_what_was_learnt_from(
     monkeypatch.setattr(Store, "batch", watched)
     folder = trained(tmp_path / "run")
     queries = seen[1::2]  # one support and one query an iteration
-    for iteration, tasks in ranked(folder, Hardness.of(folder), range(5)).items():
+    for iteration, tasks in hardest_tasks(folder, Hardness.of(folder), range(5)).items():
         shown = sorted(tuple(len(s) for s in task.sentences) for task in tasks)
         assert shown == sorted(map(tuple, queries[iteration].lengths.tolist()))
 
@@ -98,7 +98,7 @@ def test_what_was_drawn_is_what_was_learnt_from(
 def test_runs_that_weighed_all_alike_are_ranked_by_their_loss(tmp_path: Path) -> None:
     found = Hardness.of(trained(tmp_path / "run", method="multitask"))
     assert not found.used
-    for entry, weights in zip(entries(tmp_path / "run" / "log.jsonl"), found.weights, strict=True):
+    for entry, weights in zip(read_log(tmp_path / "run" / "log.jsonl"), found.weights, strict=True):
         total = sum(entry.losses["tag"])
         assert weights == pytest.approx([loss / total for loss in entry.losses["tag"]])
         assert entry.weights["encoder"] == pytest.approx([1 / 6] * 6)
@@ -122,18 +122,21 @@ def test_mentions_stand_in_brackets() -> None:
 
 
 def test_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    curves = [Curve("Gene", (0.0, 9.0), (0.2, 0.3)), Curve("Drug", (0.0, 9.0), (0.1, 0.1))]
+    curves = [
+        HardnessCurve("Gene", (0.0, 9.0), (0.2, 0.3)),
+        HardnessCurve("Drug", (0.0, 9.0), (0.1, 0.1)),
+    ]
     for name in ("a.svg", "b.svg", "c.png"):
-        plot(curves, 8, tmp_path / name)
+        plot_hardness(curves, 8, tmp_path / name)
     text = (tmp_path / "a.svg").read_text()
     assert all(word in text for word in ("Gene", "Drug", "iteration", "mean weight of a task"))
     assert text == (tmp_path / "b.svg").read_text()
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(HardnerError, match=r"a plot is an \.svg or a \.png file"):
-        plot(curves, 8, tmp_path / "d.gif")
+        plot_hardness(curves, 8, tmp_path / "d.gif")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(HardnerError, match=r"needs matplotlib: pip install hardner\[plot\]"):
-        plot(curves, 8, tmp_path / "e.svg")
+        plot_hardness(curves, 8, tmp_path / "e.svg")
 
 
 def test_the_command(hgda: Path, tmp_path: Path, call: Command) -> None:
@@ -141,7 +144,7 @@ def test_the_command(hgda: Path, tmp_path: Path, call: Command) -> None:
     code, out, err = call("hardness", hgda, "--iterations", "0,4", "-n", "2", "--plot", figure)
     assert (code, err) == (0, f"{figure}: the weight of each domain over 5 iterations\n")
     assert figure.exists()
-    hardest, *others = ranked(hgda, Hardness.of(hgda), [4])[4]
+    hardest, *others = hardest_tasks(hgda, Hardness.of(hgda), [4])[4]
     assert f"4          {hardest.weight:.3f}   {hardest.domain}" in out
     assert bracketed(hardest.sentences[0]) in out
     assert out.count("…") == 2
@@ -193,4 +196,4 @@ def test_other_sentences_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "root" / "Gene" / "train.tsv"
     path.write_text("Nothing\tO\n\n" + path.read_text())
     with pytest.raises(HardnerError, match="its corpora have changed"):
-        ranked(folder, Hardness.of(folder), [0])
+        hardest_tasks(folder, Hardness.of(folder), [0])

@@ -9,9 +9,9 @@ from learn.quadratic import N, Quadratic, problem, start
 from torch import Tensor
 
 from hardner.errors import HardnerError
-from hardner.meta.inner import Inner
-from hardner.meta.outer import Objective, judge
-from hardner.meta.terms import Term, domain, tag
+from hardner.meta.inner import InnerLoop
+from hardner.meta.outer import Objective, outer_step
+from hardner.meta.terms import Term, domain_term, tag_term
 from hardner.model.layers import Mode, Params
 
 TASKS = 3
@@ -25,7 +25,7 @@ def whole(params: Params) -> Tensor:
 
 
 def gradient(objective: Objective, support: Any, query: Any) -> Tensor:
-    found = judge(Quadratic(), objective, start(), [support], query, Mode())  # type: ignore[arg-type]
+    found = outer_step(Quadratic(), objective, start(), [support], query, Mode())  # type: ignore[arg-type]
     return torch.cat((found.grads["encoder.x"], found.grads["critic.y"]), dim=-1)[0]
 
 
@@ -39,7 +39,7 @@ def descended(a: Tensor, b: Tensor, z: Tensor, steps: int) -> Tensor:
 @pytest.mark.parametrize("how", ["first", "exact"])
 def test_unrolled_steps_equal_the_closed_form(how: str, steps: int) -> None:
     support, query = problem(TASKS, 1), problem(TASKS, 2)
-    inner = Inner(steps, rate=RATE, terms=(FOLLOW,), parts=BOTH)
+    inner = InnerLoop(steps, rate=RATE, terms=(FOLLOW,), parts=BOTH)
     found = gradient(Objective((FOLLOW,), inner, meta_gradient=how), support, query)  # type: ignore[arg-type]
     (a, b), (aq, bq) = support.curves["tag"], query.curves["tag"]
     adapted = descended(a, b, whole(start()).expand(TASKS, -1), steps)
@@ -53,7 +53,7 @@ def test_unrolled_steps_equal_the_closed_form(how: str, steps: int) -> None:
 def test_implicit_equals_its_closed_form_and_exact_at_convergence() -> None:
     support, query = problem(TASKS, 1), problem(TASKS, 2)
     rho = 2.0
-    inner = Inner(400, rate=RATE, terms=(FOLLOW,), parts=BOTH, proximal=rho)
+    inner = InnerLoop(400, rate=RATE, terms=(FOLLOW,), parts=BOTH, proximal=rho)
     objective = Objective((FOLLOW,), inner, meta_gradient="implicit", iterations=2 * N)
     found = gradient(objective, support, query)
     (a, b), (aq, bq) = support.curves["tag"], query.curves["tag"]
@@ -69,7 +69,7 @@ def test_implicit_equals_its_closed_form_and_exact_at_convergence() -> None:
 
 def test_implicit_feels_parts_that_are_not_adapted() -> None:
     support, query = problem(TASKS, 1), problem(TASKS, 2)
-    inner = Inner(600, rate=RATE, terms=(tag(encoder=1.0, critic=1.0),), proximal=1.0)
+    inner = InnerLoop(600, rate=RATE, terms=(tag_term(encoder=1.0, critic=1.0),), proximal=1.0)
     inner = replace(inner, parts=frozenset({"encoder"}))
     objective = Objective((FOLLOW,), inner, meta_gradient="implicit", iterations=2 * N)
     implicit = gradient(objective, support, query)
@@ -83,11 +83,11 @@ def test_adversarial_signs_exactly_equal_finite_differences(weighting: str) -> N
     for batch in (support, query):  # as in a network, the tags do not depend on the critic
         a, b = batch.curves["tag"]
         a[:, N:], a[:, :, N:], b[:, N:] = 0, 0, 0
-    terms = (Term("tag", {"encoder": 1.0}), domain(-0.7))
-    inner = Inner(3, rate=RATE, terms=terms, parts=BOTH)
+    terms = (Term("tag", {"encoder": 1.0}), domain_term(-0.7))
+    inner = InnerLoop(3, rate=RATE, terms=terms, parts=BOTH)
     objective = Objective(terms, inner, weighting, "exact")  # type: ignore[arg-type]
     tagger: Any = Quadratic()
-    verdict = judge(tagger, objective, start(), [support], query, Mode())
+    result = outer_step(tagger, objective, start(), [support], query, Mode())
 
     def outcome(z: Tensor) -> dict[str, Tensor]:
         x, y = z[:, :N].expand(TASKS, -1), z[:, N:].expand(TASKS, -1)
@@ -100,7 +100,9 @@ def test_adversarial_signs_exactly_equal_finite_differences(weighting: str) -> N
                 x - RATE * (slope["tag"] - 0.7 * slope["domain"])[:, :N],
                 y - RATE * slope["domain"][:, N:],
             )
-        return tagger.losses({"encoder.x": x, "critic.y": y}, query, ["tag", "domain"], Mode(), ())
+        return tagger.losses(
+            {"encoder.x": x, "critic.y": y}, query, ["tag", "domain_term"], Mode(), ()
+        )
 
     step = 1e-5
     for name, part, place in (("encoder.x", "encoder", 0), ("critic.y", "critic", N)):
@@ -110,8 +112,8 @@ def test_adversarial_signs_exactly_equal_finite_differences(weighting: str) -> N
             up, down = outcome(whole(start()) + bump), outcome(whole(start()) - bump)
             slope = {n: (up[n] - down[n]) / (2 * step) for n in up}
             signed = slope["tag"] - 0.7 * slope["domain"] if part == "encoder" else slope["domain"]
-            expected = (verdict.weights[part] * signed).sum()
-            torch.testing.assert_close(verdict.grads[name][0, i], expected, rtol=1e-6, atol=1e-6)
+            expected = (result.weights[part] * signed).sum()
+            torch.testing.assert_close(result.grads[name][0, i], expected, rtol=1e-6, atol=1e-6)
 
 
 def test_no_inner_steps_is_plain_supervised_training() -> None:
@@ -126,14 +128,14 @@ def test_no_inner_steps_is_plain_supervised_training() -> None:
 
 
 def test_what_has_no_meaning_is_refused_with_the_reason() -> None:
-    adversarial = Inner(terms=(tag(), domain(-1.0)), parts=BOTH, proximal=1.0)
+    adversarial = InnerLoop(terms=(tag_term(), domain_term(-1.0)), parts=BOTH, proximal=1.0)
     with pytest.raises(HardnerError, match="symmetric positive Hessian"):
-        Objective((tag(),), adversarial, meta_gradient="implicit")
+        Objective((tag_term(),), adversarial, meta_gradient="implicit")
     with pytest.raises(HardnerError, match="proximal"):
-        Objective((tag(),), Inner(terms=(tag(),)), meta_gradient="implicit")
+        Objective((tag_term(),), InnerLoop(terms=(tag_term(),)), meta_gradient="implicit")
     elsewhere = (Term("tag", {"encoder": 1.0}, on="support", at="start"),)
     with pytest.raises(HardnerError, match="query set"):
-        Objective(elsewhere, Inner(terms=(tag(),), proximal=1.0), meta_gradient="implicit")
+        Objective(elsewhere, InnerLoop(terms=(tag_term(),), proximal=1.0), meta_gradient="implicit")
 
 
 def test_shares_weigh_the_losses_of_each_domain() -> None:
@@ -148,17 +150,17 @@ def test_shares_weigh_the_losses_of_each_domain() -> None:
         one.curves = {"tag": (a[task : task + 1], b[task : task + 1])}
         expected += share * gradient(even, None, one) / TASKS
     torch.testing.assert_close(gradient(uneven, None, query), expected)
-    values = judge(tagger, uneven, start(), [], query, Mode()).values[0]
-    plain = judge(tagger, even, start(), [], query, Mode()).values[0]
+    values = outer_step(tagger, uneven, start(), [], query, Mode()).values[0]
+    plain = outer_step(tagger, even, start(), [], query, Mode()).values[0]
     torch.testing.assert_close(values, plain * torch.tensor([2.0, 0.5, 2.0]))
 
 
 def test_implicit_with_several_supports_is_of_their_mean() -> None:
     supports, query = [problem(TASKS, 1), problem(TASKS, 5)], problem(TASKS, 2)
-    inner = Inner(2, rate=RATE, terms=(FOLLOW,), parts=BOTH, proximal=2.0)
+    inner = InnerLoop(2, rate=RATE, terms=(FOLLOW,), parts=BOTH, proximal=2.0)
     objective = Objective((FOLLOW,), inner, meta_gradient="implicit", iterations=4 * N)
     tagger: Any = Quadratic()
-    found = judge(tagger, objective, start(), supports, query, Mode()).grads
+    found = outer_step(tagger, objective, start(), supports, query, Mode()).grads
     a = (supports[0].curves["tag"][0] + supports[1].curves["tag"][0]) / 2
     # The query slope at the point that the two steps reached.
     z = whole(start()).expand(TASKS, -1)

@@ -9,15 +9,21 @@ import tiny
 import torch
 from learn.test_fit import ROWS, RULE, SEEDS, target
 
+from hardner.adapt.fit import fit_samples
+from hardner.adapt.recipe import SelfTraining
+from hardner.adapt.self_training import (
+    LONGEST_UNLABELLED,
+    label_by_teacher,
+    soft_label_loss,
+    soft_labels,
+    usable_sentences,
+)
 from hardner.batch import TagSet
-from hardner.adapt.recipe import Pupil
-from hardner.adapt.fit import fit
-from hardner.adapt.self_training import LONGEST, opinion_loss, opinions, ranked, teach
-from hardner.model.decoders import Chain, Emissions, constraints, tag_loss
+from hardner.model.decoders import Emissions, TransitionScores, constraints, tag_loss
 from hardner.model.layers import SCORING, part_of
 from hardner.types import Sentence, Span
 
-TAUGHT = replace(RULE, pupil=Pupil(steps=6, batch=4))
+TAUGHT = replace(RULE, self_training=SelfTraining(steps=6, batch=4))
 MORE = np.array([[10, 11, 12, 13, 14, 15], [16, 17, 18, 10, 11, 12]])
 
 
@@ -31,7 +37,9 @@ def made_up(lengths, kind="crf", tasks=2):
     limits = constraints([TagSet("X", ("X",))])
     if kind == "crf":
         moves = (drawn(tasks, 3, 3), drawn(tasks, 3), drawn(tasks, 3))
-        limits = Chain(*(limit + move for limit, move in zip(limits, moves, strict=True)))
+        limits = TransitionScores(
+            *(limit + move for limit, move in zip(limits, moves, strict=True))
+        )
     scores = drawn(tasks, len(lengths), max(lengths), 3)
     return Emissions(scores, torch.tensor([lengths] * tasks), limits)
 
@@ -55,7 +63,7 @@ LENGTHS = (4, 1, 3, 0)
 @pytest.mark.parametrize("kind", ["crf", "softmax"])
 def test_opinions_are_what_all_paths_together_say(kind):
     emissions = made_up(LENGTHS, kind)
-    found = opinions(emissions)
+    found = soft_labels(emissions)
     for task, row in product(range(2), range(len(LENGTHS))):
         tags, steps = torch.zeros(4, 3), torch.zeros(4, 4)
         for path, weight in zip(*paths(emissions, task, row), strict=True):
@@ -69,13 +77,13 @@ def test_opinions_are_what_all_paths_together_say(kind):
 
 
 def test_the_loss_is_the_cross_entropy_over_all_paths():
-    teacher, pupil = made_up(LENGTHS), made_up((*LENGTHS, 2, 2))
-    pupil = Emissions(pupil.scores[:, :4], teacher.lengths, pupil.chain)
-    found = opinion_loss("crf", pupil, opinions(teacher))
+    teacher, self_training = made_up(LENGTHS), made_up((*LENGTHS, 2, 2))
+    self_training = Emissions(self_training.scores[:, :4], teacher.lengths, self_training.chain)
+    found = soft_label_loss("crf", self_training, soft_labels(teacher))
     for task in range(2):
         total = 0.0
         for row in range(3):
-            q, p = (paths(e, task, row)[1] for e in (teacher, pupil))
+            q, p = (paths(e, task, row)[1] for e in (teacher, self_training))
             there = q > 0
             total -= (q[there] * p[there].log()).sum().item()
         assert found[task].item() == pytest.approx(total / 3)  # an empty sentence does not count
@@ -88,20 +96,20 @@ def test_where_the_teacher_is_sure_it_is_the_loss_of_its_tags(kind):
     batch = store.batch(rows, store.widths(ROWS.ravel()))
     emissions = tagger.emissions(params, tagger.encoder(params, batch, SCORING), batch)
     hard = 1e3 * torch.nn.functional.one_hot(batch.tags, 3).double()
-    sure = opinions(Emissions(hard, emissions.lengths, constraints(tagger.tag_sets)))
+    sure = soft_labels(Emissions(hard, emissions.lengths, constraints(tagger.tag_sets)))
     expected = tag_loss(kind, emissions, batch)
-    assert torch.allclose(opinion_loss(kind, emissions, sure), expected)
+    assert torch.allclose(soft_label_loss(kind, emissions, sure), expected)
 
 
 @pytest.mark.parametrize("kind", ["bilstm", "transformer"])
 @pytest.mark.parametrize("decoder", ["crf", "softmax"])
 def test_gradients_are_differences(kind, decoder):
     tagger, params, store = target(kind, decoder)
-    lessons = teach(tagger, params, store, MORE)
+    teacher_labels = label_by_teacher(tagger, params, store, MORE)
     own = {n: p.expand(2, *p.shape[1:]) + 0.05 * torch.ones(()) for n, p in params.items()}
     rows = torch.from_numpy(np.concatenate((ROWS, MORE[:, 1:4]), axis=1))
     batch = store.batch(rows, store.widths(rows.numpy().ravel()))
-    losses = lessons.losses(tagger, batch, rows[:, -3:], 0.7, SCORING)
+    losses = teacher_labels.losses(tagger, batch, rows[:, -3:], 0.7, SCORING)
 
     def value(point):
         return losses(point, ["tag"], ())["tag"].sum()
@@ -121,16 +129,18 @@ def test_gradients_are_differences(kind, decoder):
 
 def test_what_is_not_trusted_changes_nothing():
     tagger, params, store = target("transformer")
-    idle = replace(TAUGHT, pupil=Pupil(steps=2, rate=1.0, batch=4, trust=0.0))
-    plain = fit(tagger, params, store, ROWS, idle, SEEDS)
-    taught = fit(tagger, params, store, ROWS, idle, SEEDS, MORE)
+    idle = replace(
+        TAUGHT, self_training=SelfTraining(steps=2, rate=1.0, batch=4, pseudo_label_weight=0.0)
+    )
+    plain = fit_samples(tagger, params, store, ROWS, idle, SEEDS)
+    taught = fit_samples(tagger, params, store, ROWS, idle, SEEDS, MORE)
     for name, value in plain.items():
         assert torch.allclose(taught[name], value, atol=1e-9), name
-    slow = replace(idle, pupil=replace(idle.pupil, rate=0.5))
-    halved = fit(tagger, params, store, ROWS, replace(RULE, rate=RULE.rate / 2), SEEDS)
-    taught = fit(tagger, params, store, ROWS, slow, SEEDS, MORE)
+    slow = replace(idle, self_training=replace(idle.self_training, rate=0.5))
+    halved = fit_samples(tagger, params, store, ROWS, replace(RULE, rate=RULE.rate / 2), SEEDS)
+    taught = fit_samples(tagger, params, store, ROWS, slow, SEEDS, MORE)
     assert torch.allclose(taught["decoder.weight"], halved["decoder.weight"], atol=1e-9)
-    trusting = fit(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE)
+    trusting = fit_samples(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE)
     assert not torch.allclose(trusting["decoder.weight"], plain["decoder.weight"])
 
 
@@ -138,11 +148,11 @@ def test_what_is_not_trusted_changes_nothing():
 @pytest.mark.parametrize("decoder", ["crf", "softmax"])
 def test_samples_have_teachers_of_their_own(kind, decoder):
     tagger, params, store = target(kind, decoder)
-    together = fit(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE)
+    together = fit_samples(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE)
     for i in range(2):
         own = {n: p[i : i + 1] if part_of(n) == "decoder" else p for n, p in params.items()}
         some = slice(i, i + 1)
-        alone = fit(tagger, own, store, ROWS[some], TAUGHT, SEEDS[some], MORE[some])
+        alone = fit_samples(tagger, own, store, ROWS[some], TAUGHT, SEEDS[some], MORE[some])
         for name, value in alone.items():
             row = together[name][some] if together[name].shape[0] == 2 else together[name]
             assert torch.allclose(row, value, atol=1e-9), name
@@ -152,17 +162,18 @@ def test_labels_of_what_is_not_labelled_do_not_count():
     tagger, params, store = target("transformer")
     bare = [replace(s, spans=s.spans if i < 10 else ()) for i, s in enumerate(_genes())]
     one, other = (
-        fit(tagger, params, held, ROWS, TAUGHT, SEEDS, MORE) for held in (store, tagger.store(bare))
+        fit_samples(tagger, params, held, ROWS, TAUGHT, SEEDS, MORE)
+        for held in (store, tagger.store(bare))
     )
     assert all(torch.equal(other[name], value) for name, value in one.items())
 
 
 def test_nothing_fills_up_what_is_short():
     tagger, params, store = target("transformer")
-    some = replace(TAUGHT, pupil=Pupil(steps=6, batch=8))
+    some = replace(TAUGHT, self_training=SelfTraining(steps=6, batch=8))
     filled = np.pad(MORE, ((0, 0), (0, 2)), constant_values=-1)
     one, other = (
-        teach(tagger, params, store, rows).of(
+        label_by_teacher(tagger, params, store, rows).of(
             torch.from_numpy(rows),
             store.batch(torch.from_numpy(rows), store.widths(rows.ravel())),
         )
@@ -170,48 +181,62 @@ def test_nothing_fills_up_what_is_short():
     )
     assert torch.equal(one.tags, other.tags[:, :6])
     assert other.tags[:, 6:].abs().sum() == other.steps[:, 6:].abs().sum() == 0
-    assert fit(tagger, params, store, ROWS, some, SEEDS, filled).keys() == params.keys()
+    assert fit_samples(tagger, params, store, ROWS, some, SEEDS, filled).keys() == params.keys()
 
 
 def test_a_soup_and_upper_layers_are_taught_too():
     tagger, params, store = target("transformer")
-    whole = replace(TAUGHT, batch=5, pupil=Pupil(steps=4, batch=6))  # all of it in each step
-    once = fit(tagger, params, store, ROWS, whole, SEEDS, MORE)
-    thrice = fit(tagger, params, store, ROWS, replace(whole, soup=3), SEEDS, MORE)
+    whole = replace(
+        TAUGHT, batch=5, self_training=SelfTraining(steps=4, batch=6)
+    )  # all of it in each step
+    once = fit_samples(tagger, params, store, ROWS, whole, SEEDS, MORE)
+    thrice = fit_samples(tagger, params, store, ROWS, replace(whole, restarts=3), SEEDS, MORE)
     for name, value in once.items():
         assert torch.allclose(thrice[name], value, atol=1e-9), name
     rule = replace(TAUGHT, clip=0.0)
     held = {"encoder.pieces": 0.0, "encoder.layer0": 0.0}
     still = replace(rule, scales=rule.scales | held)
-    expected = fit(tagger, params, store, ROWS, still, SEEDS, MORE)
-    found = fit(tagger, params, store, ROWS, replace(rule, layers=1), SEEDS, MORE)
+    expected = fit_samples(tagger, params, store, ROWS, still, SEEDS, MORE)
+    found = fit_samples(tagger, params, store, ROWS, replace(rule, layers=1), SEEDS, MORE)
     for name, value in expected.items():
         assert torch.allclose(found[name].expand_as(value), value, atol=1e-9), name
 
 
 def test_the_pupil_is_heard():
     tagger, params, store = target("bilstm")
-    heard = []
-    fit(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE, lambda *told: heard.append(told))
-    assert heard == [(step, 6) for step in range(1, 7)]
+    on_progress = []
+    fit_samples(
+        tagger, params, store, ROWS, TAUGHT, SEEDS, MORE, lambda *told: on_progress.append(told)
+    )
+    assert on_progress == [(step, 6) for step in range(1, 7)]
 
 
 def test_small_parts_change_nothing(monkeypatch):
     tagger, params, store = target("bilstm")
-    whole = teach(tagger, params, store, MORE)
-    monkeypatch.setattr("hardner.adapt.self_training.ROOM", {"cpu": 60})
-    parts = teach(tagger, params, store, MORE)
+    whole = label_by_teacher(tagger, params, store, MORE)
+    monkeypatch.setattr("hardner.adapt.self_training._WORDS_AT_ONCE", {"cpu": 60})
+    parts = label_by_teacher(tagger, params, store, MORE)
     assert torch.allclose(parts.tags, whole.tags, atol=1e-12)
     assert torch.allclose(parts.steps, whole.steps, atol=1e-12)
 
 
 def test_sentences_are_ranked_by_what_they_say():
-    texts = [("a", "b"), ("c",), (), ("d",) * LONGEST, ("d",) * (LONGEST + 1), ("c",), ("e",)]
+    texts = [
+        ("a", "b"),
+        ("c",),
+        (),
+        ("d",) * LONGEST_UNLABELLED,
+        ("d",) * (LONGEST_UNLABELLED + 1),
+        ("c",),
+        ("e",),
+    ]
     sentences = [Sentence(text) for text in texts]
-    order = [texts[row] for row in ranked(sentences)]
-    assert sorted(order) == [("a", "b"), ("c",), ("d",) * LONGEST, ("e",)]
-    assert [texts[::-1][row] for row in ranked(sentences[::-1])] == order
-    assert any([texts[row] for row in ranked(sentences, seed)] != order for seed in (1, 2, 3))
+    order = [texts[row] for row in usable_sentences(sentences)]
+    assert sorted(order) == [("a", "b"), ("c",), ("d",) * LONGEST_UNLABELLED, ("e",)]
+    assert [texts[::-1][row] for row in usable_sentences(sentences[::-1])] == order
+    assert any(
+        [texts[row] for row in usable_sentences(sentences, seed)] != order for seed in (1, 2, 3)
+    )
 
 
 def test_text_without_labels_helps():
@@ -234,15 +259,17 @@ def test_text_without_labels_helps():
     hidden = [*(said(name, rest[i], rest[-i - 1]) for i, name in enumerate(new))]
     store = tagger.store([*labelled, *text, *hidden, *(other(i) for i in range(16, 24))])
     first = {n: p[:1].float() for n, p in params.items()}
-    rule = replace(RULE, steps=30, batch=16, pupil=Pupil(steps=30, rate=1.0, batch=14))
+    rule = replace(
+        RULE, steps=30, batch=16, self_training=SelfTraining(steps=30, rate=1.0, batch=14)
+    )
     rows, more, last = (np.arange(*ends)[None] for ends in ((0, 16), (16, 30), (30, 44)))
     batch = store.batch(torch.from_numpy(last), store.widths(last[0]))
 
     def loss(params):
         return tagger.losses(params, batch, ["tag"])["tag"].item()
 
-    alone = loss(fit(tagger, first, store, rows, rule, [0]))
-    helped = loss(fit(tagger, first, store, rows, rule, [0], more))
+    alone = loss(fit_samples(tagger, first, store, rows, rule, [0]))
+    helped = loss(fit_samples(tagger, first, store, rows, rule, [0], more))
     assert helped < 0.85 * alone
 
 

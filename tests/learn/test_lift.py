@@ -8,13 +8,13 @@ import tiny
 import torch
 from learn.test_fit import ROWS, RULE, SEEDS, target
 
+from hardner.adapt.cached_layers import cache_lower_layers, mean_decoder, upper_tagger
+from hardner.adapt.fit import fit_samples, init_target_head, o_bias_for
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.evaluate.test_set import Exam
-from hardner.meta.inner_loop import adapt
-from hardner.adapt.fit import caution_for, fit, newcomer
-from hardner.meta.inner import Inner
-from hardner.adapt.cached_layers import lift, lifted, mean_decoder
+from hardner.evaluate.test_set import TestSet
+from hardner.meta.inner import InnerLoop
+from hardner.meta.inner_loop import adapt_tasks
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import SCORING, part_of
 from hardner.types import Sentence
@@ -26,8 +26,8 @@ def test_a_lifted_encoder_says_what_the_whole_one_says():
     sentences = [*tiny.sentences("Gene")[:5], long, *tiny.sentences("Gene")[5:9]]
     store = tagger.store(sentences)
     params = {n: p[:1] for n, p in params.items()}
-    upper = lift(tagger, params, 1)
-    raised = lifted(upper, params, store)
+    upper = upper_tagger(tagger, params, 1)
+    raised = cache_lower_layers(upper, params, store)
     for rows in ([[0, 1, 2]], [[5, 3, -1]], [[9, 8, 7, 6]]):
         at = torch.tensor(rows)
         whole = store.batch(at, store.widths(np.array(rows).ravel()))
@@ -43,8 +43,10 @@ def test_fitting_from_above_is_fitting_with_the_rest_held(optimizer):
     tagger, params, store = target("transformer")
     rule = replace(RULE, optimizer=optimizer, clip=0.0)
     held = {"encoder.pieces": 0.0, "encoder.layer0": 0.0}
-    expected = fit(tagger, params, store, ROWS, replace(rule, scales=rule.scales | held), SEEDS)
-    found = fit(tagger, params, store, ROWS, replace(rule, layers=1), SEEDS)
+    expected = fit_samples(
+        tagger, params, store, ROWS, replace(rule, scales=rule.scales | held), SEEDS
+    )
+    found = fit_samples(tagger, params, store, ROWS, replace(rule, layers=1), SEEDS)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         assert torch.allclose(found[name].expand_as(value), value, atol=1e-9), name
@@ -52,27 +54,27 @@ def test_fitting_from_above_is_fitting_with_the_rest_held(optimizer):
     assert not torch.equal(
         found["encoder.layer1.up.weight"][0], params["encoder.layer1.up.weight"][0]
     )
-    exam = Exam(tagger, tiny.sentences("Gene", "test"))
-    assert exam.lifted(params, 1)(found) == exam(found)
+    test_set = TestSet(tagger, tiny.sentences("Gene", "test"))
+    assert test_set.lifted(params, 1)(found) == test_set(found)
 
 
 def test_a_soup_is_the_mean_of_fits_in_other_orders():
     tagger, params, store = target("transformer")
     rule = replace(RULE, batch=5)  # all sentences in each step: every order gives the same
-    once = fit(tagger, params, store, ROWS, rule, SEEDS)
-    thrice = fit(tagger, params, store, ROWS, replace(rule, soup=3), SEEDS)
+    once = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
+    thrice = fit_samples(tagger, params, store, ROWS, replace(rule, restarts=3), SEEDS)
     for name, value in once.items():
         assert torch.allclose(thrice[name], value, atol=1e-9), name
-    mixed = fit(tagger, params, store, ROWS, replace(RULE, soup=3), SEEDS)
-    plain = fit(tagger, params, store, ROWS, RULE, SEEDS)
+    mixed = fit_samples(tagger, params, store, ROWS, replace(RULE, restarts=3), SEEDS)
+    plain = fit_samples(tagger, params, store, ROWS, RULE, SEEDS)
     assert mixed["decoder.weight"].shape == plain["decoder.weight"].shape
     assert not torch.allclose(mixed["decoder.weight"], plain["decoder.weight"])
 
 
 def test_caution_is_added_to_the_outside():
     tagger, params, store = target("bilstm")
-    plain = fit(tagger, params, store, ROWS, RULE, SEEDS)
-    wary = fit(tagger, params, store, ROWS, replace(RULE, caution=0.7), SEEDS)
+    plain = fit_samples(tagger, params, store, ROWS, RULE, SEEDS)
+    wary = fit_samples(tagger, params, store, ROWS, replace(RULE, o_bias=0.7), SEEDS)
     gap = wary["decoder.bias"] - plain["decoder.bias"]
     assert torch.allclose(gap[..., 0], torch.full_like(gap[..., 0], 0.7))
     assert torch.equal(gap[..., 1:], torch.zeros_like(gap[..., 1:]))
@@ -84,20 +86,20 @@ def test_caution_is_greater_where_mentions_are_rare():
     some = [held[store.mentions == n] for n in (0, 1, 2)]
     once, twice = some[1][0], some[2][0]
     rows = np.array([[once, some[0][0], -1], [once, once, -1], [once, twice, -1], [twice] * 3])
-    rule = replace(RULE, caution=0.5, rarity=9.0)
-    found = caution_for(rule, store, rows)
+    rule = replace(RULE, o_bias=0.5, o_bias_density=9.0)
+    found = o_bias_for(rule, store, rows)
     assert found.tolist() == pytest.approx(
         [0.5 + 9 / (3 / 2) ** 2, 0.5 + 9 / (4 / 3) ** 2, 0.5 + 9 / (5 / 3) ** 2, 0.5 + 9 / 4]
     )
-    plain = fit(tagger, params, store, ROWS, RULE, SEEDS)
-    wary = fit(tagger, params, store, ROWS, rule, SEEDS)
+    plain = fit_samples(tagger, params, store, ROWS, RULE, SEEDS)
+    wary = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
     gap = wary["decoder.bias"][:, 0, 0] - plain["decoder.bias"][:, 0, 0]
-    assert gap.tolist() == pytest.approx(caution_for(rule, store, ROWS).tolist())
+    assert gap.tolist() == pytest.approx(o_bias_for(rule, store, ROWS).tolist())
 
 
 def test_fewer_sentences_are_fitted_more_boldly():
     _, _, store = target("bilstm")
-    found = caution_for(replace(RULE, boldness=6.0), store, np.array([[0, 1, -1], [0, 1, 2]]))
+    found = o_bias_for(replace(RULE, o_bias_size=6.0), store, np.array([[0, 1, -1], [0, 1, 2]]))
     assert found.tolist() == [-3.0, -2.0]
 
 
@@ -106,7 +108,7 @@ def test_a_new_decoder_starts_as_told(start):
     whole = tiny.tagger("transformer", "crf")
     params = tiny.params(whole)
     rule = replace(RULE, start=start)
-    made, begun = newcomer(whole, params, TagSet("Device", ("Device",)), rule, [3, 4])
+    made, begun = init_target_head(whole, params, TagSet("Device", ("Device",)), rule, [3, 4])
     assert made.domains == ("Device",)
     weight = begun["decoder.weight"]
     assert weight.shape == (2, 1, 3, whole.encoder.size)
@@ -120,7 +122,7 @@ def test_a_new_decoder_starts_as_told(start):
 def test_only_a_transformer_can_be_lifted():
     tagger, params, store = target("bilstm")
     with pytest.raises(HardnerError, match="from above"):
-        fit(tagger, params, store, ROWS, replace(RULE, layers=1), SEEDS)
+        fit_samples(tagger, params, store, ROWS, replace(RULE, layers=1), SEEDS)
 
 
 def test_a_fresh_decoder_forgets_the_one_before():
@@ -129,8 +131,8 @@ def test_a_fresh_decoder_forgets_the_one_before():
     supports = [store.batch(rows, store.widths(ROWS.ravel()))]
     zero = params | {n: torch.zeros_like(p) for n, p in params.items() if part_of(n) == "decoder"}
     for through in (False, True):
-        rule = Inner(2, rate=1e-2, fresh=True)
+        rule = InnerLoop(2, rate=1e-2, fresh=True)
         leaves = {n: p.clone().requires_grad_(through) for n, p in params.items()}
-        found = adapt(tagger, leaves, supports, rule, through=through).new
-        expected = adapt(tagger, zero, supports, replace(rule, fresh=False)).new
+        found = adapt_tasks(tagger, leaves, supports, rule, through=through).new
+        expected = adapt_tasks(tagger, zero, supports, replace(rule, fresh=False)).new
         assert all(torch.allclose(found[n], p) for n, p in expected.items())

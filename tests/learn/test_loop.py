@@ -10,12 +10,12 @@ import torch
 from hardner.batch import Ints, Store, bucket
 from hardner.episodes import Sources
 from hardner.meta.draws import draw_episodes, drawing, offsets
-from hardner.model.runtime import Replay
 from hardner.meta.heads import heads_for
-from hardner.meta.loop import Training, begin, devel_loss, loop
-from hardner.meta.methods import METHODS, Settings, method
+from hardner.meta.loop import Training, devel_loss, initial_state, loop
+from hardner.meta.methods import METHODS, MethodSettings, method
 from hardner.model import crf_scaled, recurrent
 from hardner.model.layers import Params
+from hardner.model.runtime import CudaGraphRunner
 from hardner.model.tagger import Tagger
 
 SOURCES = Sources.of({d: tiny.sentences(d, "train") for d in tiny.DOMAINS})
@@ -24,11 +24,11 @@ DOMAIN = [i for i, d in enumerate(SOURCES.names) for _ in SOURCES.sentences[d]]
 
 
 def trained(name: str, iterations: int = 4, device: str = "cpu", **training: float) -> Params:
-    way = method(name, Settings(rate=0.05))
+    way = method(name, MethodSettings(rate=0.05))
     tagger: Tagger = tiny.tagger("bilstm")
     tagger = replace(tagger, heads=heads_for(way, tagger.encoder.size, len(SOURCES.names)))
     how = Training(iterations=iterations, rate=0.05, **training)
-    progress = begin({n: p.to(device) for n, p in tagger.init().items()}, way, how)
+    progress = initial_state({n: p.to(device) for n, p in tagger.init().items()}, way, how)
     store = tagger.store(ROWS, DOMAIN, device)
     for step in loop(tagger, way, how, store, drawing(way, SOURCES, 3, 4, seed=1), progress):
         assert torch.isfinite(step.losses).all()
@@ -87,7 +87,7 @@ def assert_same(found: Params, expected: Params) -> None:
 
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_rows_are_the_sentences_of_the_episodes(name: str) -> None:
-    way = method(name, Settings(steps=2))
+    way = method(name, MethodSettings(steps=2))
     starts = offsets(SOURCES)
     episodes = draw_episodes(way, SOURCES, 3, 4, seed=5)(6)
     rows = drawing(way, SOURCES, 3, 4, seed=5)(6)
@@ -102,7 +102,7 @@ def test_rows_are_the_sentences_of_the_episodes(name: str) -> None:
 
 
 def test_devel_loss_learns_nothing_and_repeats() -> None:
-    way = method("maml", Settings(rate=0.05))
+    way = method("maml", MethodSettings(rate=0.05))
     tagger = tiny.tagger("bilstm")
     params, store = tagger.init(), tagger.store(ROWS, DOMAIN)
     before = {n: p.clone() for n, p in params.items()}
@@ -114,7 +114,7 @@ def test_devel_loss_learns_nothing_and_repeats() -> None:
 
 def test_replay_moves_its_state_in_place() -> None:
     state = [torch.zeros(2)]
-    replay = Replay(state)
+    replay = CudaGraphRunner(state)
 
     def compute(by: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         return [state[0] + by], [2 * state[0]]

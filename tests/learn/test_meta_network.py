@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from hardner.batch import Batch, TagSet
-from hardner.meta.inner_loop import adapt
 from hardner.meta.heads import heads_for
-from hardner.meta.inner import spread
-from hardner.meta.methods import Settings, method
-from hardner.meta.outer import judge
+from hardner.meta.inner import expand_per_task
+from hardner.meta.inner_loop import adapt_tasks
+from hardner.meta.methods import MethodSettings, method
+from hardner.meta.outer import outer_step
 from hardner.model.characters import Characters
 from hardner.model.encoders import WordEncoder
 from hardner.model.layers import Mode, Params, part_of
@@ -25,7 +25,7 @@ def network(name: str, **settings: float) -> tuple[Tagger, list[Batch], Batch, P
     for _ in range(12):
         tokens = tuple(WORDS[i] for i in rng.integers(0, len(WORDS), rng.integers(2, 5)))
         sentences.append(Sentence(tokens, (Span(0, 1, "X"),)))
-    way = method(name, Settings(meta_gradient="exact", steps=2, rate=0.3, **settings))
+    way = method(name, MethodSettings(meta_gradient="exact", steps=2, rate=0.3, **settings))
     encoder = WordEncoder(WORDS, 3, characters=Characters(2, 4, (2, 3), recurrent=2), hidden=3)
     sets = (TagSet("A", ("X",)), TagSet("B", ("X", "Y")))
     tagger = Tagger(encoder, sets, heads=heads_for(way, encoder.size, 2))
@@ -44,13 +44,13 @@ def network(name: str, **settings: float) -> tuple[Tagger, list[Batch], Batch, P
 def test_exact_equals_finite_differences(name: str) -> None:
     torch.manual_seed(0)
     tagger, supports, query, params = network(name)
-    objective = method(name, Settings(meta_gradient="exact", steps=2, rate=0.3)).objective
-    verdict = judge(tagger, objective, params, supports, query, Mode())
+    objective = method(name, MethodSettings(meta_gradient="exact", steps=2, rate=0.3)).objective
+    result = outer_step(tagger, objective, params, supports, query, Mode())
 
     def values(point: Params) -> list[torch.Tensor]:
         """Each outer term of each task, by the first-order code path alone."""
-        start = spread(point, objective.inner.parts, query.tasks)
-        new, old = adapt(tagger, start, supports, objective.inner, Mode())
+        start = expand_per_task(point, objective.inner.parts, query.tasks)
+        new, old = adapt_tasks(tagger, start, supports, objective.inner, Mode())
         points = {"start": point, "old": old, "new": new}
         found = []
         for term in objective.outer:
@@ -60,7 +60,7 @@ def test_exact_equals_finite_differences(name: str) -> None:
         return found
 
     step, checked = 1e-5, 0
-    for key, grad in verdict.grads.items():
+    for key, grad in result.grads.items():
         part = part_of(key)
         flat = params[key].flatten()
         for place in torch.randperm(flat.numel())[:4].tolist():
@@ -71,7 +71,7 @@ def test_exact_equals_finite_differences(name: str) -> None:
                 sides.append(values(params | {key: moved.view_as(params[key])}))
             slopes = [(up - down) / (2 * step) for up, down in zip(*sides, strict=True)]
             expected = sum(
-                term.signs.get(part, 0.0) * (verdict.weights[part] * slope).sum()
+                term.signs.get(part, 0.0) * (result.weights[part] * slope).sum()
                 for term, slope in zip(objective.outer, slopes, strict=True)
             )
             torch.testing.assert_close(grad.flatten()[place], expected, rtol=1e-6, atol=1e-6)

@@ -19,11 +19,11 @@ from safetensors.torch import load_file
 
 from hardner import checkpoint
 from hardner.errors import HardnerError
-from hardner.meta.experiment import experiment
-from hardner.meta.log import entries
-from hardner.meta.distributed import ALONE, Ranks, joined
-from hardner.meta.run import run
 from hardner.meta.config import merged, toml
+from hardner.meta.distributed import ALONE, Ranks, join_ranks
+from hardner.meta.experiment import experiment
+from hardner.meta.log import read_log
+from hardner.meta.run import run_experiment
 from hardner.model.layers import Mode, dropout
 
 TINY: dict[str, Any] = {
@@ -115,7 +115,7 @@ def waits_for(path: Path) -> None:
 
 def test_two_ranks_told_to_stop_go_on_alone_to_the_same_end(tmp_path: Path) -> None:
     path, folders = file_of(tmp_path), [tmp_path / name for name in ("alone", "shared")]
-    run(experiment(TINY), folders[0])
+    run_experiment(experiment(TINY), folders[0])
     words = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [sys.executable, "-m", *words, "-m", "hardner", "train", str(path), "--out"]
     launcher = subprocess.Popen(
@@ -128,14 +128,14 @@ def test_two_ranks_told_to_stop_go_on_alone_to_the_same_end(tmp_path: Path) -> N
     assert mine[0].startswith("0 of 60: devel ")
     assert re.fullmatch(r"stopped after \d+ of 60 iterations; to go on: the same command", mine[-1])
     assert len([line for line in mine if "stopped" in line]) == 1
-    done = list(entries(folders[1] / "log.jsonl"))
+    done = list(read_log(folders[1] / "log.jsonl"))
     assert [e.iteration for e in done] == list(range(len(done)))
     assert 4 <= len(done) < 60
 
-    assert run(experiment(TINY), folders[1]).finished
-    logs = [list(entries(folder / "log.jsonl")) for folder in folders]
+    assert run_experiment(experiment(TINY), folders[1]).finished
+    logs = [list(read_log(folder / "log.jsonl")) for folder in folders]
     assert [e.domains for e in logs[0]] == [e.domains for e in logs[1]]
-    ends = [checkpoint.load(folder / "state").tensors for folder in folders]
+    ends = [checkpoint.load_checkpoint(folder / "state").tensors for folder in folders]
     for name, tensor in ends[0].items():
         torch.testing.assert_close(ends[1][name], tensor, rtol=0, atol=1e-3)
 
@@ -165,7 +165,7 @@ def test_tasks_are_shared_out_evenly_and_each_once() -> None:
 
 
 def test_one_that_is_alone_talks_to_nobody() -> None:
-    with joined("cpu") as ranks:
+    with join_ranks("cpu") as ranks:
         assert ranks is ALONE
     values = [torch.ones(3)]
     assert ALONE.gathered(values, 0, 3) == values

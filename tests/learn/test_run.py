@@ -19,12 +19,12 @@ import torch
 import hardner.meta.run
 from hardner import checkpoint
 from hardner.errors import HardnerError
-from hardner.meta.experiment import Experiment, experiment
-from hardner.meta.log import entries
-from hardner.meta.source_data import gather
-from hardner.meta.network import network
-from hardner.meta.run import Heard, Standing, run
 from hardner.meta.config import merged, toml
+from hardner.meta.experiment import Experiment, experiment
+from hardner.meta.log import read_log
+from hardner.meta.network import build_network
+from hardner.meta.run import RunStatus, TrainingProgress, run_experiment
+from hardner.meta.source_data import load_source_data
 from hardner.model.characters import ALPHABET
 from hardner.model.describe import load_model
 
@@ -43,7 +43,7 @@ def small(**values: Any) -> Experiment:
 
 
 def weights(folder: Path, part: str = "state") -> dict[str, torch.Tensor]:
-    return dict(checkpoint.load(folder / part).tensors)
+    return dict(checkpoint.load_checkpoint(folder / part).tensors)
 
 
 def same(one: Path, other: Path) -> bool:
@@ -54,7 +54,7 @@ def same(one: Path, other: Path) -> bool:
             return False
         if not all(torch.equal(left[n], right[n]) for n in left):
             return False
-    logs = [[{**vars(e), "seconds": 0} for e in entries(f / "log.jsonl")] for f in (one, other)]
+    logs = [[{**vars(e), "seconds": 0} for e in read_log(f / "log.jsonl")] for f in (one, other)]
     return logs[0] == logs[1]
 
 
@@ -62,7 +62,7 @@ def same(one: Path, other: Path) -> bool:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing has disturbed."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    assert run(small(), folder).finished
+    assert run_experiment(small(), folder).finished
     return folder
 
 
@@ -97,9 +97,9 @@ def test_the_model_can_be_loaded_and_is_the_best(whole: Path) -> None:
 def test_the_same_seed_gives_the_same_bits_and_another_other_ones(
     whole: Path, tmp_path: Path
 ) -> None:
-    run(small(), tmp_path / "again")
+    run_experiment(small(), tmp_path / "again")
     assert same(whole, tmp_path / "again")
-    run(small(seed=1), tmp_path / "other")
+    run_experiment(small(seed=1), tmp_path / "other")
     assert not same(whole, tmp_path / "other")
 
 
@@ -108,18 +108,18 @@ def test_the_order_of_the_corpora_does_not_matter(
 ) -> None:
     listed = Path.iterdir
     monkeypatch.setattr(Path, "iterdir", lambda self: sorted(listed(self), reverse=True))
-    run(small(), tmp_path / "listed")
+    run_experiment(small(), tmp_path / "listed")
     assert same(whole, tmp_path / "listed")
     monkeypatch.undo()
     named = {"corpora": ["Species", "Gene", "Disease", "Drug"]}
-    run(small(data=named), tmp_path / "named")
+    run_experiment(small(data=named), tmp_path / "named")
     assert same(whole, tmp_path / "named")
 
 
 def test_the_target_is_never_read(whole: Path, tmp_path: Path) -> None:
     for name in ("Drug", "Gene", "Species"):
         shutil.copytree(tiny.ROOT / name, tmp_path / "root" / name)
-    run(small(data={"root": str(tmp_path / "root")}), tmp_path / "run")
+    run_experiment(small(data={"root": str(tmp_path / "root")}), tmp_path / "run")
     assert same(whole, tmp_path / "run")
 
 
@@ -137,26 +137,26 @@ def known(tmp_path: Path) -> Path:
 def test_the_catalogues_target_is_never_read(known: Path) -> None:
     names = ["NCBI-disease", "BC5CDR-chem", "BC2GM"]
     data = {"root": str(known), "corpora": names}
-    material = gather(experiment({"target": "disease", "data": data}))
-    assert material.names == ["Drug", "Gene"]
+    source_data = load_source_data(experiment({"target": "disease", "data": data}))
+    assert source_data.names == ["Drug", "Gene"]
     by_corpus = {"target": "Disease", "data": data, "decoder": {"per": "corpus"}}
-    assert gather(experiment(by_corpus)).names == ["BC2GM", "BC5CDR-chem"]
-    merged_ = gather(experiment({**by_corpus, "decoder": {"per": "all"}}))
+    assert load_source_data(experiment(by_corpus)).names == ["BC2GM", "BC5CDR-chem"]
+    merged_ = load_source_data(experiment({**by_corpus, "decoder": {"per": "all"}}))
     assert merged_.names == ["all"]
     assert merged_.tag_sets("IOB2")[0].labels == ("Drug", "Gene")
     with pytest.raises(HardnerError, match="NCBI-disease"):
-        gather(experiment({"data": data}))
+        load_source_data(experiment({"data": data}))
     with pytest.raises(HardnerError, match=r"no domain is 'Diseese'; there are .*Disease"):
-        gather(experiment({"target": "Diseese", "data": data}))
+        load_source_data(experiment({"target": "Diseese", "data": data}))
     with pytest.raises(HardnerError, match="no source corpus is left"):
-        gather(experiment({"target": "Disease", "data": {**data, "corpora": names[:1]}}))
+        load_source_data(experiment({"target": "Disease", "data": {**data, "corpora": names[:1]}}))
 
 
 def test_some_labels_and_most_devel_sentences(known: Path) -> None:
     data = {"root": str(known), "corpora": ["BC5CDR-chem", "BC2GM"]}
-    whole = gather(experiment({"data": data}))
+    whole = load_source_data(experiment({"data": data}))
     assert whole.devel
-    joined = gather(experiment({"data": {**data, "joined": 0.6, "labels": ["Gene"]}}))
+    joined = load_source_data(experiment({"data": {**data, "joined": 0.6, "labels": ["Gene"]}}))
     assert joined.devel
     for name in ("Drug", "Gene"):
         train, devel = (m.sentences[name] for m in (whole.train, whole.devel))
@@ -185,10 +185,12 @@ def test_a_corpus_of_many_types_comes_without_those_of_the_target(
         "data": {"root": str(known), "corpora": ["BioNLP13CG", "BC2GM"]},
         "decoder": {"per": "corpus"},
     }
-    found = gather(experiment(table))
+    found = load_source_data(experiment(table))
     assert found.tag_sets("IOB2")[1].labels == ("Cell", "Organ", "Organism", "Tissue")
     assert found.train.sentences["BioNLP13CG"][0].tokens == tuple("abcdef")
-    by_type = gather(experiment({**table, "target": "Species", "decoder": {"per": "type"}}))
+    by_type = load_source_data(
+        experiment({**table, "target": "Species", "decoder": {"per": "type"}})
+    )
     assert by_type.names == [
         "BC2GM/Gene",
         *(f"BioNLP13CG/{label}" for label in ("Cancer", "Cell", "Tissue")),
@@ -230,26 +232,28 @@ def test_a_run_that_died_around_a_write_ends_as_if_it_had_not(
         with monkeypatch.context() as patch:
             crashing(patch, name, call, after)
             try:
-                run(small(), tmp_path / "run")
+                run_experiment(small(), tmp_path / "run")
             except Killed:
                 died += 1
     assert died >= 2
-    assert run(small(), tmp_path / "run").finished
+    assert run_experiment(small(), tmp_path / "run").finished
     assert same(whole, tmp_path / "run")
 
 
 def test_a_run_told_to_stop_goes_on_to_the_same_end(whole: Path, tmp_path: Path) -> None:
-    heard: list[Heard] = []
+    on_progress: list[TrainingProgress] = []
     sittings = 0
-    while not run(small(), tmp_path / "run", heard.append, stop=lambda: True).finished:
+    while not run_experiment(
+        small(), tmp_path / "run", on_progress.append, stop=lambda: True
+    ).finished:
         sittings += 1
         with (tmp_path / "run" / "log.jsonl").open("a") as file:  # written after the state was
             file.write('{"iteration": 99}\n' * 999 + '{"iterat')
     assert sittings == 11
     assert same(whole, tmp_path / "run")
-    done = [told.standing.iteration for told in heard]
+    done = [told.standing.iteration for told in on_progress]
     assert done == sorted(done)
-    assert [told.standing.iteration for told in heard if told.scored] == [0, 3, 6, 9, 12]
+    assert [told.standing.iteration for told in on_progress if told.scored] == [0, 3, 6, 9, 12]
 
 
 def waits_for(folder: Path, lines: int, process: subprocess.Popen[str]) -> None:
@@ -286,7 +290,7 @@ def test_kill_at_any_moment(tmp_path: Path) -> None:
             assert f"of 99 iterations; to go on: hardner train {file} --out {hunted}\n" in said
         else:
             assert process.returncode == -signal.SIGKILL
-    assert list(entries(hunted / "log.jsonl"))[-1].iteration < 98
+    assert list(read_log(hunted / "log.jsonl"))[-1].iteration < 98
     last = start(hunted)
     said = last.communicate()[1]
     assert (last.returncode, alone.wait()) == (0, 0)
@@ -301,39 +305,39 @@ def test_kill_at_any_moment(tmp_path: Path) -> None:
 
 def test_another_experiment_is_refused(whole: Path, tmp_path: Path) -> None:
     with pytest.raises(HardnerError, match=r"holds another run: inner.steps is 1 there and 2 here"):
-        run(small(inner={"steps": 2}), whole)
+        run_experiment(small(inner={"steps": 2}), whole)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(HardnerError, match="is not empty and holds no run"):
-        run(small(), tmp_path)
+        run_experiment(small(), tmp_path)
     with pytest.raises(HardnerError, match="cannot be made"):
-        run(small(), tmp_path / "notes.txt")
+        run_experiment(small(), tmp_path / "notes.txt")
 
 
 def test_other_sentences_are_refused(tmp_path: Path) -> None:
     shutil.copytree(tiny.ROOT, tmp_path / "root")
     data = {"root": str(tmp_path / "root")}
-    run(small(data=data), tmp_path / "run", stop=lambda: True)
+    run_experiment(small(data=data), tmp_path / "run", stop=lambda: True)
     path = tmp_path / "root" / "Gene" / "devel.tsv"
     path.write_text(path.read_text().replace("B-Gene", "O", 1))
     with pytest.raises(HardnerError, match="its corpora have changed"):
-        run(small(data=data), tmp_path / "run")
+        run_experiment(small(data=data), tmp_path / "run")
 
 
 def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
-    def meanwhile(_: Heard) -> None:
+    def meanwhile(_: TrainingProgress) -> None:
         with pytest.raises(HardnerError, match="another run is at work"):
-            run(small(), tmp_path / "run")
+            run_experiment(small(), tmp_path / "run")
 
-    run(small(), tmp_path / "run", meanwhile, stop=lambda: True)
+    run_experiment(small(), tmp_path / "run", meanwhile, stop=lambda: True)
 
 
 @pytest.mark.parametrize("train", [{"rate": 1e30}, {"rate": 3e38, "save": 1}])
 def test_a_loss_that_is_no_number_ends_the_run(train: dict[str, Any], tmp_path: Path) -> None:
     wild = small(train={**train, "clip": 0.0, "warmup": 1.0, "scaled": False, "iterations": 400})
     with pytest.raises(HardnerError, match=r"no number .*lower train.rate or inner.rate") as error:
-        run(wild, tmp_path / "run")
+        run_experiment(wild, tmp_path / "run")
     assert "\n" not in str(error.value)
-    found = list(entries(tmp_path / "run" / "log.jsonl"))
+    found = list(read_log(tmp_path / "run" / "log.jsonl"))
     assert all(v == v for e in found for losses in e.losses.values() for v in losses)
     if (tmp_path / "run" / "state").exists():
         assert all(t.isfinite().all() for t in weights(tmp_path / "run").values())
@@ -341,23 +345,23 @@ def test_a_loss_that_is_no_number_ends_the_run(train: dict[str, Any], tmp_path: 
 
 def test_patience_ends_a_run_that_does_not_get_better(tmp_path: Path) -> None:
     still = small(train={"rate": 0.0}, devel={"patience": 2})
-    standing = run(still, tmp_path / "run")
-    assert standing == Standing(9, standing.best, standing.best, 3, 2, finished=True)
-    assert run(still, tmp_path / "run") == standing
+    standing = run_experiment(still, tmp_path / "run")
+    assert standing == RunStatus(9, standing.best, standing.best, 3, 2, finished=True)
+    assert run_experiment(still, tmp_path / "run") == standing
 
 
 def test_without_scoring_the_last_parameters_are_kept(tmp_path: Path) -> None:
-    standing = run(small(devel={"every": 0}), tmp_path / "run")
+    standing = run_experiment(small(devel={"every": 0}), tmp_path / "run")
     assert (standing.finished, standing.best) == (True, None)
     model, state = weights(tmp_path / "run", "model"), weights(tmp_path / "run")
     assert all(torch.equal(tensor, state[f"params.{name}"]) for name, tensor in model.items())
 
 
 def test_a_blended_encoder_lies_between_its_start_and_what_was_learnt(tmp_path: Path) -> None:
-    plan = small(devel={"every": 0}, train={"blend": 0.25})
-    _, start = network(plan, gather(plan))
-    run(plan, tmp_path / "run", stop=lambda: True)
-    assert run(plan, tmp_path / "run").finished
+    plan = small(devel={"every": 0}, train={"weight_interpolation": 0.25})
+    _, start = build_network(plan, load_source_data(plan))
+    run_experiment(plan, tmp_path / "run", stop=lambda: True)
+    assert run_experiment(plan, tmp_path / "run").finished
     model, state = weights(tmp_path / "run", "model"), weights(tmp_path / "run")
     for name, tensor in model.items():
         learnt, share = state[f"params.{name}"], 0.25 if name.startswith("encoder.") else 1.0
@@ -368,21 +372,23 @@ def test_devel_data_must_be_there_to_be_scored(tmp_path: Path) -> None:
     shutil.copytree(tiny.ROOT, tmp_path / "root", ignore=lambda *_: ["devel.tsv"])
     data = {"root": str(tmp_path / "root")}
     with pytest.raises(HardnerError, match=r"devel.every: no source has devel sentences"):
-        run(small(data=data), tmp_path / "run")
+        run_experiment(small(data=data), tmp_path / "run")
     with pytest.raises(HardnerError, match=r"devel data: .* too few for tasks of 10"):
-        run(small(train={"shots": 5}), tmp_path / "other")
+        run_experiment(small(train={"shots": 5}), tmp_path / "other")
 
 
 def test_word_vectors_are_taken_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
     path.write_text("the 1 2 3 4 5 6 7 8\ninsulin 8 7 6 5 4 3 2 1\n")
-    run(small(encoder={"vectors": str(path)}), tmp_path / "run", stop=lambda: True)
+    run_experiment(small(encoder={"vectors": str(path)}), tmp_path / "run", stop=lambda: True)
     table = weights(tmp_path / "run")["params.frozen.words"]
     assert any(torch.equal(row, torch.arange(8.0, 0.0, -1.0)) for row in table[0])
     own = {"vectors": str(path), "letters_from_words": True}
     told: list[int] = []
     afresh = tmp_path / "afresh" / "run"  # beside it no vectors are kept yet
-    run(small(encoder=own), afresh, stop=lambda: True, reading=lambda n, _: told.append(n))
+    run_experiment(
+        small(encoder=own), afresh, stop=lambda: True, reading=lambda n, _: told.append(n)
+    )
     letters = weights(afresh)["params.encoder.characters.table"][0]
     both = torch.stack((torch.arange(1.0, 9.0), torch.arange(8.0, 0.0, -1.0)))
     i_of = 2 + ALPHABET.index("i")  # twice in insulin, not in "the"; t and h only there
@@ -392,7 +398,7 @@ def test_word_vectors_are_taken_from_a_file(tmp_path: Path) -> None:
     with pytest.raises(HardnerError, match="name a file"):
         small(encoder={"letters_from_words": True})
     with pytest.raises(HardnerError, match=r"have 8 numbers, encoder.dimension is 9"):
-        run(small(encoder={"vectors": str(path), "dimension": 9}), tmp_path / "other")
+        run_experiment(small(encoder={"vectors": str(path), "dimension": 9}), tmp_path / "other")
 
 
 @pytest.mark.parametrize("kind", ["bert", "transformer"])
@@ -400,11 +406,13 @@ def test_pre_trained_encoders_start_from_their_folder(kind: str, tmp_path: Path)
     folder = tiny.bert_folder() if kind == "bert" else pretrained(tmp_path / "pretrained")
     slow = {"rate": 0.0, "iterations": 1}
     with pytest.raises(HardnerError, match=rf"encoder.folder: name .* pre-trained {kind}"):
-        run(small(encoder={"kind": kind}), tmp_path / "none")
-    run(small(encoder={"kind": kind, "folder": str(folder)}, train=slow), tmp_path / "run")
+        run_experiment(small(encoder={"kind": kind}), tmp_path / "none")
+    run_experiment(
+        small(encoder={"kind": kind, "folder": str(folder)}, train=slow), tmp_path / "run"
+    )
     found = weights(tmp_path / "run")
     if kind == "transformer":
-        for name, tensor in checkpoint.load(folder).tensors.items():
+        for name, tensor in checkpoint.load_checkpoint(folder).tensors.items():
             assert name.startswith("guess.") or torch.equal(found[f"params.{name}"], tensor)
     else:
         for name, tensor in tiny.encoder("bert").init(torch.Generator()).items():
@@ -421,7 +429,7 @@ def pretrained(folder: Path) -> Path:
     transformer = Transformer(len(tiny.piece_list()), 16, 2, 2, 32)
     params = init(transformer, torch.Generator().manual_seed(5))
     files = {"tokenizer.json": tiny.tokenizer().to_str()}
-    checkpoint.save(folder, params, {"transformer": asdict(transformer)}, files)
+    checkpoint.save_checkpoint(folder, params, {"transformer": asdict(transformer)}, files)
     return folder
 
 
@@ -436,24 +444,24 @@ def test_real_corpora(tmp_path: Path) -> None:
         "devel": {"every": 2, "episodes": 8},
     }
     names = {"corpora": ["NCBI-disease", "BC2GM", "S800"]}
-    standing = run(experiment(table, {"data": names}), tmp_path / "run")
+    standing = run_experiment(experiment(table, {"data": names}), tmp_path / "run")
     assert standing.finished
-    assert {d for e in entries(tmp_path / "run" / "log.jsonl") for d in e.domains} == {
+    assert {d for e in read_log(tmp_path / "run" / "log.jsonl") for d in e.domains} == {
         "Gene",
         "Species",
     }
 
 
 def test_shares_weigh_the_domains_by_name(tmp_path: Path) -> None:
-    material = gather(small())
-    assert material.shares(()) == ()
-    given = dict(zip(material.names, material.shares(("Gene=0.5",)), strict=True))
+    source_data = load_source_data(small())
+    assert source_data.shares(()) == ()
+    given = dict(zip(source_data.names, source_data.shares(("Gene=0.5",)), strict=True))
     assert given == {"Drug": 1.0, "Gene": 0.5, "Species": 1.0}
     with pytest.raises(HardnerError, match="no 'Gen'; there are Drug, Gene, Species"):
-        material.shares(("Gen=1",))
+        source_data.shares(("Gen=1",))
     with pytest.raises(HardnerError, match="expected Gene=NUMBER"):
-        material.shares(("Gene=much",))
+        source_data.shares(("Gene=much",))
     folders = [tmp_path / name for name in ("even", "uneven")]
-    run(small(method="multitask"), folders[0])
-    run(small(method="multitask", data={"shares": ["Gene=0"]}), folders[1])
+    run_experiment(small(method="multitask"), folders[0])
+    run_experiment(small(method="multitask", data={"shares": ["Gene=0"]}), folders[1])
     assert not same(*folders)

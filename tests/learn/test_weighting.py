@@ -3,13 +3,13 @@
 import torch
 
 from hardner.meta.methods import scaled
-from hardner.meta.terms import Term, domain, tag
-from hardner.meta.weighting import hardness, weigh
+from hardner.meta.terms import Term, domain_term, tag_term
+from hardner.meta.weighting import hardness_weights, task_weights
 
 
 def test_weights_reproduce_eq_2_on_hand_numbers():
     lab, cls = torch.tensor([3.0, 1.0, 0.0]), torch.tensor([1.0, 1.0, 2.0])
-    weights = weigh("hardness", (tag(), domain(0.5)), [lab, cls])
+    weights = task_weights("hardness", (tag_term(), domain_term(0.5)), [lab, cls])
     # L = L_lab + 0.5 L_cls = (3.5, 1.5, 1.0), sum 6.
     torch.testing.assert_close(weights["encoder"], torch.tensor([3.5, 1.5, 1.0]) / 6)
     torch.testing.assert_close(weights["decoder"], torch.tensor([0.75, 0.25, 0.0]))
@@ -19,19 +19,21 @@ def test_weights_reproduce_eq_2_on_hand_numbers():
 def test_weights_sum_to_one_and_are_even_where_losses_are():
     torch.manual_seed(0)
     for _ in range(50):
-        weights = weigh("hardness", (tag(), domain(-0.3)), [torch.rand(8), torch.rand(8)])
+        weights = task_weights(
+            "hardness", (tag_term(), domain_term(-0.3)), [torch.rand(8), torch.rand(8)]
+        )
         for weight in weights.values():
             assert weight.min() >= 0
             torch.testing.assert_close(weight.sum(), torch.tensor(1.0))
-    torch.testing.assert_close(hardness(torch.full((4,), 2.5)), torch.full((4,), 0.25))
-    torch.testing.assert_close(hardness(torch.zeros(4)), torch.full((4,), 0.25))
-    even = weigh("uniform", (Term("tag", {"decoder": 1.0}),), [torch.rand(5)])
+    torch.testing.assert_close(hardness_weights(torch.full((4,), 2.5)), torch.full((4,), 0.25))
+    torch.testing.assert_close(hardness_weights(torch.zeros(4)), torch.full((4,), 0.25))
+    even = task_weights("uniform", (Term("tag", {"decoder": 1.0}),), [torch.rand(5)])
     torch.testing.assert_close(even["decoder"], torch.full((5,), 0.2))
 
 
 def test_weights_are_constants():
     losses = torch.rand(3, requires_grad=True)
-    assert not hardness(losses).requires_grad
+    assert not hardness_weights(losses).requires_grad
 
 
 def test_rates_follow_eq_3():

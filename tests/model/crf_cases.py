@@ -19,15 +19,15 @@ each_rule = pytest.mark.parametrize("forbidden", [0.0, -1e4, NEVER])
 def only(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the other kernels away."""
     if kernel == "scaled":
-        monkeypatch.delattr(crf_tree, "sweep")
-        monkeypatch.delattr(crf_line, "sweep")
+        monkeypatch.delattr(crf_tree, "sweep_scaled")
+        monkeypatch.delattr(crf_line, "sweep_scaled")
         return
-    monkeypatch.setattr(crf_scaled, "sweep", lambda *_: None)
+    monkeypatch.setattr(crf_scaled, "sweep_scaled", lambda *_: None)
     if kernel == "tree":
         monkeypatch.setattr(crf_decode, "_one_by_one", crf_decode._by_halves)
     else:
-        monkeypatch.setattr(crf_tree, "MOST", 0)
-        monkeypatch.setattr(crf_line, "MOST", 1 << 8)
+        monkeypatch.setattr(crf_tree, "_MOST_CELLS", 0)
+        monkeypatch.setattr(crf_line, "_MOST_CELLS", 1 << 8)
 
 
 def make_chains(

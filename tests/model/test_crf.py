@@ -17,7 +17,7 @@ from torch.autograd import grad
 from torchcrf import CRF
 
 from hardner.model import crf, crf_decode
-from hardner.model.crf_decode import choose_kernel, kbest, viterbi
+from hardner.model.crf_decode import choose_decoder, kbest, viterbi
 from hardner.model.crf_marginals import Runs, marginals, run_marginals
 
 SHAPES = [
@@ -77,8 +77,8 @@ def test_best_paths_equal_enumeration(
 
 def test_many_tags_are_decoded_one_by_one_where_stretches_would_fill_the_memory() -> None:
     few, many = (torch.empty(3, 100, 60, tags, device="meta") for tags in (4, 50))
-    assert choose_kernel(few) is crf_decode._by_halves
-    assert choose_kernel(many) is crf_decode._one_by_one
+    assert choose_decoder(few) is crf_decode._by_halves
+    assert choose_decoder(many) is crf_decode._one_by_one
 
 
 @each_rule

@@ -10,8 +10,8 @@ from torch.nn import functional
 from hardner.batch import Batch, TagSet
 from hardner.model.crf_decode import viterbi
 from hardner.model.decoders import (
-    Chain,
     Emissions,
+    TransitionScores,
     constraints,
     emit,
     init_decoder,
@@ -35,9 +35,9 @@ def draw(*shape: int, scale: float = 1.0) -> Tensor:
     return scale * torch.randn(shape, dtype=torch.float64, generator=RNG)
 
 
-def own(index: int) -> Chain:
+def own(index: int) -> TransitionScores:
     """The limits of one domain of `SETS`, as of one task."""
-    return Chain(*(limit[index : index + 1].double() for limit in constraints(SETS)))
+    return TransitionScores(*(limit[index : index + 1].double() for limit in constraints(SETS)))
 
 
 def valid(tag_set: TagSet, sequence: tuple[int, ...]) -> bool:
@@ -47,7 +47,7 @@ def valid(tag_set: TagSet, sequence: tuple[int, ...]) -> bool:
     return not tags_to_spans([tag_set.tags[tag] for tag in sequence], tag_set.scheme)[1]
 
 
-def score(sequence: tuple[int, ...], scores: Tensor, chain: Chain) -> float:
+def score(sequence: tuple[int, ...], scores: Tensor, chain: TransitionScores) -> float:
     """scores [T, C]."""
     total = float(chain.start[0, sequence[0]] + chain.end[0, sequence[-1]])
     total += sum(float(chain.transitions[0, a, b]) for a, b in pairwise(sequence))
@@ -105,7 +105,9 @@ def test_losses_are_over_the_domains_own_tags(kind: str) -> None:
     batch = batch_of(tags, lengths, picked)
     params = {n: draw(*p.shape) for n, p in init_decoder(kind, 4, SETS, torch.Generator()).items()}
     encoded = Encoded(draw(2, 3, 3, 4), draw(2, 3, 4))
-    limits = Chain(*(limit[torch.tensor(picked)].double() for limit in constraints(SETS)))
+    limits = TransitionScores(
+        *(limit[torch.tensor(picked)].double() for limit in constraints(SETS))
+    )
     chosen = select(params, batch.domains)
     ours = tag_loss(kind, emit(kind, chosen, encoded, batch, limits), batch)
     for task, domain in enumerate(picked):
@@ -120,7 +122,9 @@ def test_losses_are_over_the_domains_own_tags(kind: str) -> None:
                     for s, g in zip(scores, gold, strict=True)
                 ]
             elif length:
-                chain = Chain(*(params[k][:, domain] for k in ("transitions", "start", "end")))
+                chain = TransitionScores(
+                    *(params[k][:, domain] for k in ("transitions", "start", "end"))
+                )
                 every = [s for s in product(range(n), repeat=length) if valid(SETS[domain], s)]
                 assert gold in every
                 paths = torch.tensor([score(s, scores, chain) for s in every], dtype=torch.float64)
@@ -205,7 +209,7 @@ def test_a_word_whose_tag_has_no_prototype_does_not_count() -> None:
 def test_half_precision_scores_are_summed_in_single() -> None:
     scores = draw(1, 2, 3, WIDTH).to(torch.bfloat16)
     batch = batch_of(torch.zeros(1, 2, 3, dtype=torch.long), [[3, 2]], [3])
-    limits = Chain(*(limit.float() for limit in own(3)))
+    limits = TransitionScores(*(limit.float() for limit in own(3)))
     for kind in ("crf", "softmax"):
         loss = tag_loss(kind, Emissions(scores, batch.lengths, limits), batch)
         assert loss.dtype == torch.float32

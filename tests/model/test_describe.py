@@ -14,7 +14,7 @@ from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
 from hardner.model.bert import BertEncoder
-from hardner.model.describe import build, describe, files_of, load_model, save_model
+from hardner.model.describe import build_tagger, describe_tagger, files_of, load_model, save_model
 from hardner.model.encoders import PieceEncoder, WordEncoder
 from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
@@ -49,7 +49,7 @@ def test_what_is_loaded_decodes_bit_for_bit_the_same(
     loaded, read = load_model(tmp_path / "model")
     assert list(read) == list(params)
     assert all(torch.equal(read[n], params[n]) for n in params)
-    assert describe(loaded) == describe(tagger)
+    assert describe_tagger(loaded) == describe_tagger(tagger)
     assert (loaded.tag_sets, loaded.decoder, loaded.heads) == (
         tagger.tag_sets,
         tagger.decoder,
@@ -64,8 +64,8 @@ def test_what_is_loaded_decodes_bit_for_bit_the_same(
 @pytest.mark.parametrize("kind", tiny.KINDS)
 def test_a_description_is_json_and_names_no_place(kind: str) -> None:
     tagger = tiny.tagger(kind, heads=HEADS)
-    written = json.dumps(describe(tagger))
-    assert json.loads(written) == describe(tagger)
+    written = json.dumps(describe_tagger(tagger))
+    assert json.loads(written) == describe_tagger(tagger)
     assert str(tiny.bert_folder().parent) not in written + str(files_of(tagger))
 
 
@@ -146,10 +146,10 @@ BAD: dict[str, tuple[Change, str]] = {
 @pytest.mark.parametrize("name", BAD)
 def test_a_folder_that_does_not_fit_gets_one_clear_line(name: str, tmp_path: Path) -> None:
     tagger = tiny.tagger("bilstm", heads=("attention",))
-    config = json.loads(json.dumps(describe(tagger)))
+    config = json.loads(json.dumps(describe_tagger(tagger)))
     change, says = BAD[name]
     change(config)
-    checkpoint.save(tmp_path / "model", tagger.init(), config, files_of(tagger))
+    checkpoint.save_checkpoint(tmp_path / "model", tagger.init(), config, files_of(tagger))
     with pytest.raises(FileError) as told:
         load_model(tmp_path / "model")
     message = str(told.value)
@@ -160,14 +160,14 @@ def test_a_folder_that_does_not_fit_gets_one_clear_line(name: str, tmp_path: Pat
 @pytest.mark.parametrize("kind", tiny.KINDS)
 def test_missing_and_damaged_files_are_named(kind: str) -> None:
     tagger = tiny.tagger(kind)
-    config, files = describe(tagger), files_of(tagger)
+    config, files = describe_tagger(tagger), files_of(tagger)
     for name in files:
         without = {n: content for n, content in files.items() if n != name}
         with pytest.raises(HardnerError, match=f"^{name} is missing$"):
-            build(config, without)
+            build_tagger(config, without)
         if name.endswith(".json"):
             with pytest.raises(HardnerError, match="damaged"):
-                build(config, files | {name: b"{nope"})
+                build_tagger(config, files | {name: b"{nope"})
 
 
 def test_parameters_of_another_network_are_not_saved(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hardner.model.fused import MANY, fused, normed, pays, products_in, turned
+from hardner.model.fused import MANY, fused, normed, products_in, turned, worth_fusing
 from hardner.model.layers import layer_norm
 from hardner.model.transformer import rotation
 
@@ -67,7 +67,7 @@ def _all(found: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 def test_one_model_and_a_cpu_compute_step_by_step() -> None:
     x = torch.zeros(2)
-    assert not pays(x, MANY, twice=False)
+    assert not worth_fusing(x, MANY, twice=False)
     assert products_in(x) == torch.float32
     with torch.autocast("cpu", torch.bfloat16):
         assert products_in(x) == torch.bfloat16
@@ -76,6 +76,6 @@ def test_one_model_and_a_cpu_compute_step_by_step() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_makes_one_kernel_for_many_models() -> None:
     x = torch.zeros(2, device="cuda")
-    assert pays(x, MANY, twice=False)
-    assert not pays(x, MANY - 1, twice=False)
-    assert not pays(x, MANY, twice=True)
+    assert worth_fusing(x, MANY, twice=False)
+    assert not worth_fusing(x, MANY - 1, twice=False)
+    assert not worth_fusing(x, MANY, twice=True)

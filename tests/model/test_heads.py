@@ -16,7 +16,7 @@ from hardner.model.heads import (
     SentenceHead,
     head_loss,
     mean_over,
-    pool,
+    pool_sentence,
     sentence_labels,
 )
 from hardner.model.layers import Params
@@ -78,8 +78,8 @@ def test_pooling() -> None:
     batch = batch_of([[0, 5, -1]])
     encoded = encoded_of(batch)
     words = encoded.words[0]
-    assert pool(encoded, batch, "cls") is encoded.whole
-    mean, most = pool(encoded, batch, "mean")[0], pool(encoded, batch, "max")[0]
+    assert pool_sentence(encoded, batch, "cls") is encoded.whole
+    mean, most = pool_sentence(encoded, batch, "mean")[0], pool_sentence(encoded, batch, "max")[0]
     torch.testing.assert_close(mean[0], words[0, :4].mean(0))
     torch.testing.assert_close(mean[1], words[1, 0])
     torch.testing.assert_close(most[0], words[0, :4].max(0).values)

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hardner.adapt.cached_layers import cache_lower_layers, upper_tagger
 from hardner.batch import Batch, TagSet, bucket
-from hardner.adapt.cached_layers import lift, lifted
 from hardner.model.encoders import PieceEncoder
 from hardner.model.layers import Mode
 from hardner.model.layout import in_windows, lay_out
@@ -73,8 +73,8 @@ def test_end_to_end_the_losses_and_their_slopes_are_the_same(
     shared = {n: p.double() for n, p in TAGGER.init(1).items()}
     store, tagger = TAGGER.store(sentences), TAGGER
     if layers:
-        tagger = lift(TAGGER, shared, layers)
-        store = lifted(tagger, shared, store)
+        tagger = upper_tagger(TAGGER, shared, layers)
+        store = cache_lower_layers(tagger, shared, store)
     most = int(store.streams[store.packed].widths[rows].sum(1).max()) + spare
     params = {n: p.expand(len(rows), *p.shape[1:]).clone() for n, p in shared.items()}
     found = []

@@ -10,9 +10,9 @@ import tiny
 import torch
 
 from hardner.cli import main
-from hardner.model.describe import load_model, save_model, shapes
+from hardner.model.describe import load_model, parameter_shapes, save_model
 from hardner.model.layers import part_of
-from hardner.model.presets import HGDA, METANER, PRESETS, TRANSFORMER
+from hardner.model.presets import HGDA, METANER, NETWORKS, TRANSFORMER
 
 WORDS, LETTERS = 1_000, 148
 LABELS = {"Disease": ("Disease",), "Drug": ("Chemical",), "Gene": ("Gene",)}
@@ -90,21 +90,21 @@ def test_presets_are_networks() -> None:
     assert {t.scheme for t in hgda.tag_sets} == {"IOB2"}
     assert {t.scheme for t in METANER.tagger((), LABELS).tag_sets} == {"IOBES"}
     ours = TRANSFORMER.tagger(tiny.tokenizer(), LABELS)
-    assert shapes(ours)["encoder.pieces"] == (1, len(tiny.piece_list()), 384)
+    assert parameter_shapes(ours)["encoder.pieces"] == (1, len(tiny.piece_list()), 384)
     params, store = hgda.init(), hgda.store(tiny.sentences("Disease"))
     rows = torch.arange(4).unsqueeze(0)
     batch = store.batch(rows, store.widths(rows.numpy()))
     assert hgda.losses(params, batch, ("tag", "domain"))["domain"].isfinite().all()
-    assert shapes(hgda) == {name: tuple(p.shape) for name, p in params.items()}
+    assert parameter_shapes(hgda) == {name: tuple(p.shape) for name, p in params.items()}
 
 
 def test_all_presets_are_shown_without_a_name(show: Show) -> None:
     code, out, _ = show()
     assert code == 0
-    for name, preset in PRESETS.items():
+    for name, preset in NETWORKS.items():
         assert f"{name}: {preset.about}" in out
     assert "4,475,349" in out
-    assert [one["name"] for one in json.loads(show("--json")[1])] == list(PRESETS)
+    assert [one["name"] for one in json.loads(show("--json")[1])] == list(NETWORKS)
 
 
 def test_a_model_folder_is_shown(show: Show, tmp_path: Path) -> None:

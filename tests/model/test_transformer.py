@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from hardner.errors import HardnerError
-from hardner.model.runtime import multiplies_halves
 from hardner.model.layers import Mode, Params, scoped
+from hardner.model.runtime import cpu_has_bfloat16
 from hardner.model.transformer import Transformer
 
 NET = Transformer(vocabulary=11, size=12, layers=2, heads=3, inner=20)
@@ -185,7 +185,7 @@ def test_products_in_bfloat16_are_those_of_rounded_numbers() -> None:
     assert 0 < off < 0.02 * exact[there].std()
 
 
-@pytest.mark.skipif(not multiplies_halves(), reason="this CPU has no products of bfloat16")
+@pytest.mark.skipif(not cpu_has_bfloat16(), reason="this CPU has no products of bfloat16")
 @torch.inference_mode()
 def test_a_row_in_bfloat16_does_not_depend_on_the_others() -> None:
     """To the bit: what is rounded to so few digits would not be the same to four behind it."""

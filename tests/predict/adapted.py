@@ -6,21 +6,21 @@ from functools import cache
 import numpy as np
 import tiny
 
+from hardner.adapt.fit import fit_samples, init_target_head
+from hardner.adapt.recipe import Recipe, SelfTraining
 from hardner.batch import TagSet
-from hardner.adapt.recipe import Adaptation, Pupil
-from hardner.adapt.fit import fit, newcomer
 from hardner.meta.optim import Optimizer
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
-RULE = Adaptation(
+RULE = Recipe(
     40,
     0.02,
     Optimizer("adamw", weight_decay=0.01),
     batch=24,
     dropout=0.0,
     clip=1.0,
-    pupil=Pupil(steps=40, rate=1.0, batch=8),
+    self_training=SelfTraining(steps=40, rate=1.0, batch=8),
 )
 DRUGS = tuple(
     replace(s, spans=tuple(span._replace(label="Drug") for span in s.spans))
@@ -35,10 +35,10 @@ def known(decoder: str = "crf") -> Predictor:
     whole = tiny.tagger("transformer", decoder)
     tag_sets = [TagSet("Gene", ("Gene",)), TagSet("Species", ("Species",))]
     params = whole.init(0)
-    target, start = newcomer(whole, params, tag_sets[0], RULE, [0])
+    target, start = init_target_head(whole, params, tag_sets[0], RULE, [0])
     sentences = tiny.sentences("Gene")
     rows = np.arange(len(sentences))[None]
-    fitted = fit(target, start, target.store(sentences), rows, RULE, [0])
+    fitted = fit_samples(target, start, target.store(sentences), rows, RULE, [0])
     both = whole.with_domains(tag_sets)
     decoders = {n: p.repeat(1, 2, *[1] * (p.dim() - 2)) for n, p in fitted.items() if n[0] == "d"}
     return Predictor(both, fitted | decoders, (1.5, 0.8))

@@ -29,6 +29,6 @@ def truth(predictor: Predictor, tokens: tuple[str, ...], head: int) -> dict[tupl
     batch = store.batch(torch.tensor([[0]]), store.widths([0]))
     encoded = tagger.encoder(params, batch, SCORING)
     said = tagger.emissions(params, encoded, batch, torch.tensor([head]))
-    warmth = predictor.temperatures[head]
-    chain = tuple(part[0].double() / warmth for part in said.chain)
-    return brute_force(said.scores[0, 0].double() / warmth, chain)
+    temperatures = predictor.temperatures[head]
+    chain = tuple(part[0].double() / temperatures for part in said.chain)
+    return brute_force(said.scores[0, 0].double() / temperatures, chain)

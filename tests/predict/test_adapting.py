@@ -8,20 +8,20 @@ import tiny
 import torch
 from adapted import DRUGS, RULE, known
 
+from hardner.adapt import checks as guard
+from hardner.adapt import cross_validation as crossval
+from hardner.adapt import workflow as adapting
+from hardner.adapt.checks import AdaptationRefused
+from hardner.adapt.cross_validation import Course, count_spans, cross_validate, folds_of
+from hardner.adapt.examples import examples
+from hardner.adapt.fit import fit_samples, init_target_head
+from hardner.adapt.forecast import HeldOutScores, Interval, f1_of, forecast
+from hardner.adapt.workflow import adapt_predictor
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
-from hardner.adapt.fit import fit, newcomer
 from hardner.model.branched import Branched
-from hardner.model.describe import load_model, save_model, shapes
-from hardner.adapt import workflow as adapting
-from hardner.adapt import cross_validation as crossval
-from hardner.adapt import checks as guard
-from hardner.adapt.workflow import adapt
-from hardner.adapt.cross_validation import Course, counted, crossed, folds_of
-from hardner.adapt.examples import examples
-from hardner.adapt.forecast import Range, Trial, f1_of, forecast
-from hardner.adapt.checks import Refused
+from hardner.model.describe import load_model, parameter_shapes, save_model
 from hardner.tag.added_heads import Model
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
@@ -31,7 +31,7 @@ GENES = tiny.sentences("Gene")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: RULE)
+    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: RULE)
 
 
 def renamed(sentences, label):
@@ -47,22 +47,24 @@ def f1(predictor, sentences):
 
 
 def test_a_new_type_is_learnt():
-    heard = []
-    found, report = adapt(known(), DRUGS, heard=lambda *told: heard.append(told))
+    on_progress = []
+    found, report = adapt_predictor(
+        known(), DRUGS, on_progress=lambda *told: on_progress.append(told)
+    )
     assert found.labels == ("Drug",)
     assert f1(found, DRUGS) > 0.9 > 0.5 > f1(known(), renamed(DRUGS, "Gene"))
     assert (report.label, report.sentences) == ("Drug", 9)
     assert report.mentions == sum(len(s.spans) for s in DRUGS)
     assert 0 <= report.expected.f1.low < report.expected.f1.high <= 1
     assert report.expected.more == 10
-    assert heard == [(i, 5) for i in range(1, 6)]  # three folds, a small one, and all of them
+    assert on_progress == [(i, 5) for i in range(1, 6)]  # three folds, a small one, and all of them
     assert report.seconds > 0
 
 
 def test_what_is_learnt_is_the_mean_of_fits_that_begin_alike(monkeypatch):
-    alone = adapt(known(), DRUGS).predictor.params
-    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, start="zero"))
-    found = adapt(known(), DRUGS).predictor.params
+    alone = adapt_predictor(known(), DRUGS).predictor.params
+    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, start="zero"))
+    found = adapt_predictor(known(), DRUGS).predictor.params
     given = examples(DRUGS, None)
     course = adapting._course(known(), given, None, 0)
     rows = [range(9), *(fold.learnt for fold in folds_of(given.sentences, 3))]
@@ -78,25 +80,25 @@ def test_what_is_learnt_is_the_mean_of_fits_that_begin_alike(monkeypatch):
 
 
 def test_the_seed_decides():
-    one, again, other = (adapt(known(), DRUGS, seed=s).predictor for s in (0, 0, 1))
+    one, again, other = (adapt_predictor(known(), DRUGS, seed=s).predictor for s in (0, 0, 1))
     assert all(torch.equal(p, again.params[n]) for n, p in one.params.items())
     assert not torch.equal(one.params["decoder.weight"], other.params["decoder.weight"])
 
 
 def test_the_start_stays_as_it_was():
     before = {n: p.clone() for n, p in known().params.items()}
-    adapt(known(), DRUGS, keep=True)
+    adapt_predictor(known(), DRUGS, keep=True)
     assert all(torch.equal(p, before[n]) for n, p in known().params.items())
 
 
 @pytest.mark.parametrize("decoder", ["crf", "softmax"])
 def test_kept_types_are_found_exactly_as_before(decoder, monkeypatch, tmp_path):
     rule = replace(RULE, layers=1, decoder="crf")
-    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: rule)
+    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: rule)
     start = known(decoder)
     text = " ".join(" ".join(s.tokens) for s in (*DRUGS, *GENES))
-    alone = adapt(start, DRUGS, force=True).predictor
-    kept = adapt(start, DRUGS, keep=True, force=True).predictor
+    alone = adapt_predictor(start, DRUGS, force=True).predictor
+    kept = adapt_predictor(start, DRUGS, keep=True, force=True).predictor
     assert kept.labels == ("Gene", "Species", "Drug")
     assert len(start(text)) > 5
     assert [e for e in kept(text) if e.label != "Drug"] == start(text)  # bit for bit
@@ -108,9 +110,9 @@ def test_kept_types_are_found_exactly_as_before(decoder, monkeypatch, tmp_path):
 
 def test_a_second_type_can_be_kept_too():
     start = known()
-    first = adapt(start, DRUGS, keep=True).predictor
+    first = adapt_predictor(start, DRUGS, keep=True).predictor
     species = renamed(tiny.sentences("Species")[:9], "Beast")
-    both = adapt(first, species, keep=True, force=True).predictor
+    both = adapt_predictor(first, species, keep=True, force=True).predictor
     assert both.labels == ("Gene", "Species", "Drug", "Beast")
     test = [*DRUGS, *species]
     assert spans_of(both, test, "Gene", "Species", "Drug") == spans_of(first, test)
@@ -126,7 +128,7 @@ def test_only_what_has_changed_is_held_twice():
     assert isinstance(tagger.encoder, Branched)
     changed = {name for names in tagger.encoder.changed for name in names}
     assert changed and all(n.startswith(("encoder.layer1.", "encoder.norm.")) for n in changed)
-    assert {n: tuple(p.shape) for n, p in whole.items()} == shapes(tagger)
+    assert {n: tuple(p.shape) for n, p in whole.items()} == parameter_shapes(tagger)
 
 
 @pytest.fixture
@@ -147,8 +149,8 @@ def test_a_new_type_begins_with_the_encoder_of_the_start(elsewhere, monkeypatch)
     folder, params = elsewhere
     start = replace(known(), start=folder)
     rule = replace(RULE, layers=1)
-    monkeypatch.setattr(adapting, "adaptation", lambda preset, kind: rule)
-    found = adapt(start, DRUGS).predictor
+    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: rule)
+    found = adapt_predictor(start, DRUGS).predictor
     changed = differing(found.params, params)
     assert changed and all(n.startswith(("encoder.layer1.", "encoder.norm.")) for n in changed)
     assert differing(found.params, known().params) > changed
@@ -157,30 +159,30 @@ def test_a_new_type_begins_with_the_encoder_of_the_start(elsewhere, monkeypatch)
 
 
 def test_a_known_type_begins_with_the_model_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, steps=1, rate=1e-6))
+    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, steps=1, rate=1e-6))
     start = replace(known(), start=tmp_path / "never read")
-    found, _ = adapt(start, renamed(GENES[:9], "Protein"), force=True)
+    found, _ = adapt_predictor(start, renamed(GENES[:9], "Protein"), force=True)
     assert f1(found, renamed(GENES[:9], "Protein")) == 1.0
 
 
 def test_a_start_that_is_missing_is_one_line(tmp_path):
     start = replace(known(), start=tmp_path / "none")
     with pytest.raises(HardnerError, match=r"none: not a hardner model: no config\.json in it$"):
-        adapt(start, DRUGS)
+        adapt_predictor(start, DRUGS)
 
 
 def test_kept_types_are_as_before_beside_another_start(elsewhere, tmp_path):
     start = replace(known(), start=elsewhere[0])
     text = " ".join(" ".join(s.tokens) for s in (*DRUGS, *GENES))
-    alone = adapt(start, DRUGS).predictor
-    kept = adapt(start, DRUGS, keep=True).predictor
+    alone = adapt_predictor(start, DRUGS).predictor
+    kept = adapt_predictor(start, DRUGS, keep=True).predictor
     assert [e for e in kept(text) if e.label != "Drug"] == start(text) != []  # bit for bit
     assert [e for e in kept(text) if e.label == "Drug"] == alone(text) != []
     assert all(torch.equal(p, kept.params[n]) for n, p in known().params.items() if n[0] == "e")
     (changed,) = kept.tagger.encoder.changed
     assert set(changed) == differing(alone.params, known().params)
     beasts = renamed(tiny.sentences("Species")[:9], "Beast")
-    both = adapt(kept, beasts, keep=True, force=True).predictor
+    both = adapt_predictor(kept, beasts, keep=True, force=True).predictor
     assert [e for e in both(text) if e.label != "Beast"] == kept(text)
     both.save(tmp_path / "both")
     again = Predictor.load(tmp_path / "both")
@@ -189,7 +191,7 @@ def test_kept_types_are_as_before_beside_another_start(elsewhere, tmp_path):
 
 def test_the_grafted_network_itself_says_the_same():
     """Without taking it apart, up to the rounding of longer sums."""
-    kept = adapt(known(), DRUGS, keep=True).predictor
+    kept = adapt_predictor(known(), DRUGS, keep=True).predictor
     store = kept.tagger.store([replace(s, spans=()) for s in DRUGS])
     rows = torch.arange(len(DRUGS))[None]
     batch = store.batch(rows, store.widths(rows[0].numpy()))
@@ -202,28 +204,30 @@ def test_the_grafted_network_itself_says_the_same():
 
 def test_a_label_cannot_be_there_twice():
     with pytest.raises(HardnerError, match="the model finds 'Gene' already; name the new type"):
-        adapt(known(), GENES[:6], keep=True)
+        adapt_predictor(known(), GENES[:6], keep=True)
 
 
 def test_a_label_that_is_known_is_where_learning_starts(monkeypatch):
-    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, steps=1, rate=1e-6))
-    found, report = adapt(known(), renamed(GENES[:9], "Protein"), force=True)
+    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, steps=1, rate=1e-6))
+    found, report = adapt_predictor(known(), renamed(GENES[:9], "Protein"), force=True)
     assert report.known == ("Gene", 1.0)
     assert f1(found, renamed(GENES[:9], "Protein")) == 1.0
 
 
 def test_worse_than_a_known_label_is_refused(monkeypatch):
-    monkeypatch.setattr(adapting, "KNOWN", 2.0)  # no head to start from
-    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, steps=12))
-    with pytest.raises(Refused, match=r"the model.s own Gene does better .*: F1 1.00, adapted 0"):
-        adapt(known(), renamed(GENES, "Protein"))
-    found, report = adapt(known(), renamed(GENES, "Protein"), force=True)
+    monkeypatch.setattr(adapting, "_USEFUL_HEAD_F1", 2.0)  # no head to start from
+    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, steps=12))
+    with pytest.raises(
+        AdaptationRefused, match=r"the model.s own Gene does better .*: F1 1.00, adapted 0"
+    ):
+        adapt_predictor(known(), renamed(GENES, "Protein"))
+    found, report = adapt_predictor(known(), renamed(GENES, "Protein"), force=True)
     assert found.labels == ("Protein",)
     assert "the model's own Gene reaches F1 1.00 as it is" in report.notes
 
 
 def test_one_sentence_works_and_says_what_is_missing():
-    found, report = adapt(known(), DRUGS[:1])
+    found, report = adapt_predictor(known(), DRUGS[:1])
     assert report.expected is None
     assert any("too few" in note for note in report.notes)
     assert f1(found, DRUGS[:1]) == 1.0
@@ -231,90 +235,96 @@ def test_one_sentence_works_and_says_what_is_missing():
 
 
 def test_divergence_is_refused(monkeypatch):
-    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, rate=1e30, clip=0.0))
-    with pytest.raises(Refused, match="learning diverged"):
-        adapt(known(), DRUGS[:3])
+    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, rate=1e30, clip=0.0))
+    with pytest.raises(AdaptationRefused, match="learning diverged"):
+        adapt_predictor(known(), DRUGS[:3])
 
 
 def test_what_learns_nothing_is_refused(monkeypatch):
-    monkeypatch.setattr(adapting, "adaptation", lambda *_: replace(RULE, caution=1e3))
-    with pytest.raises(Refused):
-        adapt(known(), DRUGS[:3])
+    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, o_bias=1e3))
+    with pytest.raises(AdaptationRefused):
+        adapt_predictor(known(), DRUGS[:3])
 
 
 def test_guards_by_hand():
     sentence = Sentence(("a", "b", "c", "d"), (Span(0, 1, "X"),))
     guard.check_spans([sentence], [[Span(1, 2, "X")]])
     guard.check_spans([sentence], [[Span(0, 2, "X")]])
-    with pytest.raises(Refused, match="tags nothing, not even the mentions it learnt from"):
+    with pytest.raises(
+        AdaptationRefused, match="tags nothing, not even the mentions it learnt from"
+    ):
         guard.check_spans([sentence], [[]])
-    with pytest.raises(Refused, match="nearly everything: 75% of the words where 25% are right"):
+    with pytest.raises(
+        AdaptationRefused, match="nearly everything: 75% of the words where 25% are right"
+    ):
         guard.check_spans([sentence], [[Span(0, 3, "X")]])
     guard.check_loss(2.0, 1.0)
     for after in (2.0, 3.0, float("nan")):
-        with pytest.raises(Refused, match="the loss on the sentences went from 2 to"):
+        with pytest.raises(AdaptationRefused, match="the loss on the sentences went from 2 to"):
             guard.check_loss(2.0, after)
-    with pytest.raises(Refused, match=r"\(w is not finite\)"):
+    with pytest.raises(AdaptationRefused, match=r"\(w is not finite\)"):
         guard.check_finite([{"v": torch.ones(1), "w": torch.tensor([0.0, torch.inf])}])
 
 
 def test_plain_text_must_not_be_tagged_all_over():
     text = [Sentence(("a", "b", "c", "d"))] * 2
     guard.check_text(text, [[Span(0, 4, "X")], []])
-    with pytest.raises(Refused, match="tags 62% of the words of unlabelled text"):
+    with pytest.raises(AdaptationRefused, match="tags 62% of the words of unlabelled text"):
         guard.check_text(text, [[Span(0, 4, "X")], [Span(3, 4, "X")]])
 
 
 def test_text_without_labels_is_learnt_from(monkeypatch):
     text = [*tiny.sentences("Drug")[9:], *tiny.sentences("Disease")]
-    heard = []
-    alone = adapt(known(), DRUGS)
-    found, report = adapt(known(), DRUGS, unlabelled=text, heard=lambda *told: heard.append(told))
+    on_progress = []
+    alone = adapt_predictor(known(), DRUGS)
+    found, report = adapt_predictor(
+        known(), DRUGS, unlabelled=text, on_progress=lambda *told: on_progress.append(told)
+    )
     assert report.unlabelled == len({s.tokens for s in text})
     assert (alone.report.unlabelled, report.expected) == (0, alone.report.expected)
-    assert heard[-1] == (5 + adapting.PUPIL, 5 + adapting.PUPIL)
-    assert len(dict(heard)) > 10  # a pupil is many steps, and they are heard
+    assert on_progress[-1] == (5 + adapting._SELF_TRAINING_COST, 5 + adapting._SELF_TRAINING_COST)
+    assert len(dict(on_progress)) > 10  # a pupil is many steps, and they are heard
     weight = "decoder.weight"
     assert not torch.allclose(found.params[weight], alone.predictor.params[weight])
     assert f1(found, DRUGS) > 0.9
     bare = [replace(s, spans=()) for s in reversed(text)]
-    again, _ = adapt(known(), DRUGS, unlabelled=iter(bare))
+    again, _ = adapt_predictor(known(), DRUGS, unlabelled=iter(bare))
     assert torch.allclose(again.params[weight], found.params[weight])
-    monkeypatch.setattr(adapting, "TEXT", {"cpu": 4})
-    assert adapt(known(), DRUGS, unlabelled=text).report.unlabelled == 4
+    monkeypatch.setattr(adapting, "_MOST_UNLABELLED", {"cpu": 4})
+    assert adapt_predictor(known(), DRUGS, unlabelled=text).report.unlabelled == 4
 
 
 def test_text_that_is_labelled_already_teaches_nothing():
-    found, report = adapt(known(), DRUGS, unlabelled=[Sentence(()), *DRUGS])
+    found, report = adapt_predictor(known(), DRUGS, unlabelled=[Sentence(()), *DRUGS])
     assert report.unlabelled == 0
     assert "the unlabelled text holds no sentence that can be learnt from" in report.notes
-    alone = adapt(known(), DRUGS).predictor
+    alone = adapt_predictor(known(), DRUGS).predictor
     assert torch.equal(found.params["decoder.weight"], alone.params["decoder.weight"])
 
 
 def test_text_must_not_end_up_tagged_all_over(monkeypatch):
     def everything(text, found):
         assert len(text) == len(found) == 4
-        raise Refused("all over")
+        raise AdaptationRefused("all over")
 
     monkeypatch.setattr(guard, "check_text", everything)
-    monkeypatch.setattr(adapting, "LOOK", 4)
-    with pytest.raises(Refused, match="all over"):
-        adapt(known(), DRUGS[:3], unlabelled=tiny.sentences("Disease"))
+    monkeypatch.setattr(adapting, "_CHECKED_UNLABELLED", 4)
+    with pytest.raises(AdaptationRefused, match="all over"):
+        adapt_predictor(known(), DRUGS[:3], unlabelled=tiny.sentences("Disease"))
 
 
 def test_a_close_call_is_no_reason_to_refuse():
     """A label that is a little better on a few sentences may be so by chance."""
     counts = np.array([[1.0, 0, 0], [1, 0, 1], [0, 1, 1], [1, 1, 0]])
-    large = Trial(3, counts)
+    large = HeldOutScores(3, counts)
     seen = forecast(large, None, 4)
     better = counts + np.array([[0, 0, 0], [0, 0, -1.0], [0, 0, 0], [0, 0, 0]])
     assert f1_of(better) > f1_of(counts)
     assert guard.chance_of(better, large, seen) < guard.SURE
     sure = np.array([[1.0, 0, 0]] * 40)
-    poor = Trial(30, np.array([[0.0, 1, 1]] * 40))
+    poor = HeldOutScores(30, np.array([[0.0, 1, 1]] * 40))
     assert guard.chance_of(sure, poor, forecast(poor, None, 40)) > 0.99
-    with pytest.raises(Refused):
+    with pytest.raises(AdaptationRefused):
         guard.check_better("Gene", 1.0, 0.99, forecast(poor, None, 40))
 
 
@@ -353,7 +363,7 @@ def test_a_mention_is_not_both_learnt_and_held_out(seed):
 
 def test_folds_are_judged_on_what_they_have_not_seen():
     course = _course(known(), DRUGS, RULE)
-    seen = crossed(course, 3, lambda models: None)
+    seen = cross_validate(course, 3, lambda models: None)
     assert (seen.large.learnt, seen.small.learnt) == (6, 3)
     for held in seen.models:
         gold = [DRUGS[row].spans for row in held.rows]
@@ -366,55 +376,60 @@ def test_folds_are_judged_on_what_they_have_not_seen():
 
 
 def test_two_sentences_are_too_few_for_a_curve():
-    heard = []
-    assert crossed(_course(known(), DRUGS[:2], RULE), 3, heard.append).small is None
-    assert heard == [1, 1]
+    on_progress = []
+    assert cross_validate(_course(known(), DRUGS[:2], RULE), 3, on_progress.append).small is None
+    assert on_progress == [1, 1]
 
 
 def test_counts_are_those_of_the_score():
     gold = [(Span(0, 1, "X"), Span(2, 4, "X")), ()]
     found = [(Span(0, 1, "X"), Span(2, 3, "X")), (Span(0, 1, "X"),)]
-    counts = counted(gold, found)
+    counts = count_spans(gold, found)
     total = score(gold, found)
     assert tuple(counts.sum(0)) == (total.tp, total.fp, total.fn)
     assert counts.tolist() == [[1, 1, 1], [0, 1, 0]]
-    assert counted([], []).shape == (0, 3)
+    assert count_spans([], []).shape == (0, 3)
 
 
 def test_nothing_fills_up_a_short_choice():
     """As all are fitted at once on a GPU: rows of -1 change nothing."""
-    target, params = newcomer(known().tagger, known().params, TagSet("Drug", ("Drug",)), RULE, [0])
+    target, params = init_target_head(
+        known().tagger, known().params, TagSet("Drug", ("Drug",)), RULE, [0]
+    )
     store = target.store(DRUGS)
     rows = [np.array([[0, 1, 2]]), np.array([[0, 1, 2, -1, -1]])]
     few = replace(RULE, steps=4)  # rounding grows with every step
-    plain, filled = (fit(target, params, store, r, few, [0]) for r in rows)
+    plain, filled = (fit_samples(target, params, store, r, few, [0]) for r in rows)
     for name, value in plain.items():
         assert torch.allclose(value, filled[name], atol=1e-4), name
 
 
 def test_folds_learn_no_mention_that_they_are_judged_on(monkeypatch):
-    course = _course(known(), DRUGS, replace(RULE, swaps=16))
+    course = _course(known(), DRUGS, replace(RULE, replacements=16))
     given: list[tuple[list[int], list[int]]] = []
 
-    def spy(tagger, params, store, rows, rule, seeds, more, heard, swaps):
+    def spy(tagger, params, store, rows, rule, seeds, more, on_progress, replacements):
         given.extend(
-            (r[r >= 0].tolist(), s[s >= 0].tolist()) for r, s in zip(rows, swaps, strict=True)
+            (r[r >= 0].tolist(), s[s >= 0].tolist())
+            for r, s in zip(rows, replacements, strict=True)
         )
-        return fit(tagger, params, store, rows, rule, seeds, more, heard, swaps)
+        return fit_samples(
+            tagger, params, store, rows, rule, seeds, more, on_progress, replacements
+        )
 
-    monkeypatch.setattr(crossval, "fit", spy)
+    monkeypatch.setattr(crossval, "fit_samples", spy)
     folds = [fold.learnt for fold in folds_of(DRUGS, 3)]
     course.fitted([*folds, range(len(DRUGS))], lambda _: None)
     assert [rows for rows, _ in given] == [*folds, list(range(len(DRUGS)))]
-    for rows, swaps in given:
-        made = [course.swaps[row - len(DRUGS)] for row in swaps]
+    for rows, replacements in given:
+        made = [course.replacements[row - len(DRUGS)] for row in replacements]
         assert made
         assert all({swap.place, swap.giver} <= set(rows) for swap in made)
-    assert len(given[-1][1]) == len(course.swaps)
+    assert len(given[-1][1]) == len(course.replacements)
 
 
 def test_a_range_is_of_its_draws():
-    found = Range.of(np.linspace(0, 1, 1001))
+    found = Interval.of(np.linspace(0, 1, 1001))
     assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.05, 0.95))
 
 

@@ -12,15 +12,15 @@ from sequences import truth
 
 import hardner
 from hardner.errors import HardnerError
+from hardner.schemes import tags_to_spans
 from hardner.tag.calibration import (
-    Bin,
+    ReliabilityBin,
     calibrated,
     calibration_error,
-    judged,
+    fit_temperature,
     reliability,
-    temperature,
+    score_outcomes,
 )
-from hardner.schemes import tags_to_spans
 from hardner.types import Sentence, Span
 
 
@@ -47,27 +47,29 @@ def test_the_temperature_is_where_the_loss_is_least(scheme: str) -> None:
     tagger = predictor.tagger
     store = tagger.store(sentences, [2] * len(sentences))
 
-    def loss(warmth: float) -> float:
+    def loss(temperatures: float) -> float:
         params = dict(predictor.params)
         for name in params:
             if name.startswith("decoder."):
-                params[name] = params[name] / warmth
+                params[name] = params[name] / temperatures
         rows = np.arange(len(sentences))
         batch = store.batch(torch.from_numpy(rows[None]), store.widths(rows))
         return tagger.losses(params, batch, ["tag"])["tag"].item()
 
     best = minimize_scalar(loss, bounds=(0.05, 20), method="bounded", options={"xatol": 1e-4})
-    assert temperature(predictor, sentences, 2) == pytest.approx(best.x, rel=0.01)
+    assert fit_temperature(predictor, sentences, 2) == pytest.approx(best.x, rel=0.01)
 
 
 def test_calibration_makes_scores_match_the_facts() -> None:
     sentences = truthful()
     for wrong in (0.2, 5.0):
-        warmth = (1.0, 1.0, wrong, 1.0)
-        before = replace(models.predictor(), temperatures=warmth)
+        temperatures = (1.0, 1.0, wrong, 1.0)
+        before = replace(models.predictor(), temperatures=temperatures)
         after = calibrated(before, {"Gene": sentences})
         assert after.temperatures == (1.0, 1.0, pytest.approx(1.0, abs=0.15), 1.0)
-        errors = [calibration_error(reliability(judged(p, sentences))) for p in (before, after)]
+        errors = [
+            calibration_error(reliability(score_outcomes(p, sentences))) for p in (before, after)
+        ]
         assert errors[1] < errors[0] / 2
         assert errors[1] < 0.06
 
@@ -89,8 +91,8 @@ def test_temperatures_outlive_the_folder(tmp_path) -> None:
 def test_bins() -> None:
     outcomes = [(0.05, False), (0.15, False), (0.15, True), (0.95, True), (1.0, True), (1.0, False)]
     bins = reliability(outcomes)
-    assert bins[0] == Bin(0.0, 0.1, 1, 0.05, 0.0)
-    assert bins[1] == Bin(0.1, 0.2, 2, 0.15, 0.5)
+    assert bins[0] == ReliabilityBin(0.0, 0.1, 1, 0.05, 0.0)
+    assert bins[1] == ReliabilityBin(0.1, 0.2, 2, 0.15, 0.5)
     assert (bins[2].low, bins[2].high, bins[2].count) == (0.9, 1.0, 3)
     by_hand = (1 * 0.05 + 2 * 0.35 + 3 * abs(2.95 / 3 - 2 / 3)) / 6
     assert calibration_error(bins) == pytest.approx(by_hand)
@@ -103,12 +105,12 @@ def test_judged_spans_must_match_wholly() -> None:
     (spans,) = predictor.spans([sentence], labels=["Gene"])
     first = spans[0][0]
     gold = replace(sentence, spans=(first, Span(0, len(sentence), "Gene")))
-    outcomes = judged(predictor, [gold])
+    outcomes = score_outcomes(predictor, [gold])
     assert [right for _, right in outcomes] == [span == first for span, _ in spans]
 
 
 def test_nothing_to_learn_from_is_one_clear_line() -> None:
     with pytest.raises(HardnerError, match="calibration needs held-out sentences with labels"):
-        temperature(models.predictor(), [Sentence(("a",))])
+        fit_temperature(models.predictor(), [Sentence(("a",))])
     with pytest.raises(HardnerError, match="no domain 'Device'; its domains are Disease"):
         calibrated(models.predictor(), {"Device": []})

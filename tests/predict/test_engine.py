@@ -36,9 +36,9 @@ def test_groups_for_a_gpu_find_the_same(
 ) -> None:
     predictor = replace(models.predictor(kind))
     narrow, expected = groups(predictor, 64), outcome(predictor, everything())
-    for table in (engine.PADDED, engine.SIZE, engine.ROOM):
+    for table in (engine._PADDED_WIDTH, engine.BATCH_SIZE, engine._WORDS_AT_ONCE):
         monkeypatch.setitem(table, "cpu", table["cuda"])
-    wide = groups(predictor, engine.SIZE["cpu"])
+    wide = groups(predictor, engine.BATCH_SIZE["cpu"])
     assert all(width == bucket(width) for _, width in wide)
     assert len(wide) < len(narrow) / 2
     assert max(wide)[0] > 64 >= max(narrow)[0]
@@ -65,9 +65,9 @@ def test_many_tags_leave_less_room_on_a_gpu() -> None:
     """Stretches are joined in a table that grows with the cube of the tags."""
     here = models.predictor("bilstm", "IOBES")
     there = Engine(here.tagger, here.params, here.temperatures, "cuda")
-    assert there._room(4) == engine.ROOM["cuda"]
+    assert there._room(4) == engine._WORDS_AT_ONCE["cuda"]
     labels = tuple("ABCDEFGHI")
     sets = tuple(replace(tag_set, labels=labels) for tag_set in here.tagger.tag_sets)
     rich = replace(there, tagger=replace(here.tagger, tag_sets=sets))
     cells = 4 * (4 * len(labels) + 2) ** 3
-    assert engine.CELLS - cells < rich._room(4) * cells <= engine.CELLS
+    assert engine._CRF_CELLS - cells < rich._room(4) * cells <= engine._CRF_CELLS

@@ -3,8 +3,8 @@
 import pytest
 from adapted import labelled
 
-from hardner.errors import HardnerError
 from hardner.adapt.examples import examples
+from hardner.errors import HardnerError
 from hardner.types import Sentence, Span
 
 STENT = ("a stent was placed", "O B-Device O O")

@@ -87,7 +87,7 @@ def test_what_is_no_model_is_one_clear_line(copy: Path, how: str, message: str) 
 
 
 def test_a_package_without_a_model_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder, "BUNDLED", tmp_path / "none")
+    monkeypatch.setattr(folder, "BUNDLED_MODEL", tmp_path / "none")
     with pytest.raises(HardnerError, match="no model comes with this hardner; name the folder"):
         hardner.load()
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hardner.adapt.forecast import LEVEL, Range, Trial, forecast, resampled
+from hardner.adapt.forecast import INTERVAL_LEVEL, HeldOutScores, Interval, forecast, resampled
 
 
 def sentences(f1, count, rng):
@@ -25,9 +25,9 @@ def test_resampled_draws_cover_the_truth(count, f1):
     rng, right = np.random.default_rng(count), truth(f1)
     held = 0
     for seed in range(120):
-        found = Range.of(resampled(sentences(f1, count, rng)[None], seed)[0])
+        found = Interval.of(resampled(sentences(f1, count, rng)[None], seed)[0])
         held += found.low <= right <= found.high
-    assert held / 120 > LEVEL - 0.08  # three deviations of the share of 120
+    assert held / 120 > INTERVAL_LEVEL - 0.08  # three deviations of the share of 120
 
 
 @pytest.mark.parametrize("count", [6, 30])
@@ -43,21 +43,22 @@ def test_a_forecast_covers_the_curve_it_is_on(count, start, exponent):
     more = at(count + 10) - at(count)
     for seed in range(60):
         large, small = (
-            Trial(size, sentences(at(size), count, rng)) for size in (2 * count / 3, count / 3)
+            HeldOutScores(size, sentences(at(size), count, rng))
+            for size in (2 * count / 3, count / 3)
         )
         small.counts[: count // 3] = 0  # learnt from
         found = forecast(large, small, count, seed=seed)
         held += found.f1.low <= at(count) <= found.f1.high
         gained += found.gain.low <= more <= found.gain.high
-    assert held / 60 > LEVEL - 0.11
-    assert gained / 60 > LEVEL - 0.11
+    assert held / 60 > INTERVAL_LEVEL - 0.11
+    assert gained / 60 > INTERVAL_LEVEL - 0.11
 
 
 def test_intervals_narrow_with_sentences():
     rng = np.random.default_rng(0)
 
     def width(count):
-        found = [Range.of(resampled(sentences(0.6, count, rng)[None], s)[0]) for s in range(20)]
+        found = [Interval.of(resampled(sentences(0.6, count, rng)[None], s)[0]) for s in range(20)]
         return np.mean([one.high - one.low for one in found])
 
     wide, middle, narrow = (width(count) for count in (3, 10, 40))
@@ -66,7 +67,7 @@ def test_intervals_narrow_with_sentences():
 
 def test_nothing_right_and_everything_right_are_not_certain():
     none, every = np.array([[0, 1, 2]] * 8, float), np.array([[2, 0, 0]] * 8, float)
-    low, high = (Range.of(resampled(c[None])[0]) for c in (none, every))
+    low, high = (Interval.of(resampled(c[None])[0]) for c in (none, every))
     assert low.low < 0.01 and 0.05 < low.high < 0.5
     assert high.high > 0.99 and 0.5 < high.low < 0.95
 
@@ -74,20 +75,22 @@ def test_nothing_right_and_everything_right_are_not_certain():
 def test_the_value_is_not_drawn_to_the_middle():
     """In the mean over many draws of sentences it is the truth."""
     rng, right = np.random.default_rng(5), truth(0.1)
-    found = [forecast(Trial(10, sentences(0.1, 10, rng)), None, 10, seed=s) for s in range(60)]
+    found = [
+        forecast(HeldOutScores(10, sentences(0.1, 10, rng)), None, 10, seed=s) for s in range(60)
+    ]
     assert np.mean([one.f1.value for one in found]) == pytest.approx(right, abs=0.03)
 
 
 def test_a_steep_curve_promises_more():
     rng = np.random.default_rng(1)
-    large = Trial(60, sentences(0.7, 90, rng))
-    steep, flat = (Trial(30, sentences(f1, 90, rng)) for f1 in (0.4, 0.7))
+    large = HeldOutScores(60, sentences(0.7, 90, rng))
+    steep, flat = (HeldOutScores(30, sentences(f1, 90, rng)) for f1 in (0.4, 0.7))
     gains = [forecast(large, small, 90).gain.value for small in (steep, flat)]
     assert gains[0] > gains[1] > 0
 
 
 def test_without_a_second_point_the_exponent_is_the_published_one():
-    found = forecast(Trial(10, np.array([[1.0, 0, 1]] * 20)), None, 20)
+    found = forecast(HeldOutScores(10, np.array([[1.0, 0, 1]] * 20)), None, 20)
     assert found.exponent == pytest.approx(0.23, abs=0.03)
     assert found.f1.low < found.f1.value < found.f1.high
 

@@ -7,14 +7,19 @@ from formats.command import Command
 import hardner
 from hardner.errors import HardnerError
 from hardner.meta.source_data import BENCHMARK
-from hardner.tag.folder import BUNDLED
-from hardner.tag.guidelines import Head, following, known, save
+from hardner.tag.folder import BUNDLED_MODEL
+from hardner.tag.guidelines import (
+    GuidelineHead,
+    follow_guidelines,
+    known_guidelines,
+    save_guidelines,
+)
 
 TEXT = "Mutant p53 protein in HeLa cells and mice with breast cancer was inhibited by aspirin."
 
 
 pytestmark = pytest.mark.skipif(
-    not BUNDLED.is_dir(), reason="no model comes with this checkout; make model"
+    not BUNDLED_MODEL.is_dir(), reason="no model comes with this checkout; make model"
 )
 
 
@@ -24,7 +29,7 @@ def bundled():
 
 
 def test_every_benchmark_corpus_has_its_guidelines(bundled):
-    heads = known()
+    heads = known_guidelines()
     assert sorted(heads) == sorted(BENCHMARK)
     assert {head.label for head in heads.values()} <= set(bundled.labels)
     assert all(head.temperature > 0 for head in heads.values())
@@ -32,7 +37,7 @@ def test_every_benchmark_corpus_has_its_guidelines(bundled):
 
 def test_one_head_changes_and_no_other(bundled):
     other = hardner.load(guidelines=["JNLPBA"])
-    head, at = known()["JNLPBA"], bundled.tagger.domains.index("Gene")
+    head, at = known_guidelines()["JNLPBA"], bundled.tagger.domains.index("Gene")
     for name, value in bundled.params.items():
         found = other.params[name]
         if name.startswith("decoder."):
@@ -49,20 +54,20 @@ def test_one_head_changes_and_no_other(bundled):
 
 def test_what_cannot_be_followed(bundled):
     with pytest.raises(HardnerError, match=r"no guidelines 'PubMed'; there are NCBI-disease \(Dis"):
-        following(bundled, ["PubMed"])
+        follow_guidelines(bundled, ["PubMed"])
     with pytest.raises(HardnerError, match="JNLPBA and BC2GM both say what Gene is; choose one"):
-        following(bundled, ["JNLPBA", "BC2GM"])
+        follow_guidelines(bundled, ["JNLPBA", "BC2GM"])
     with pytest.raises(HardnerError, match="only the model that comes with hardner"):
-        hardner.load(BUNDLED, guidelines=["JNLPBA"])
+        hardner.load(BUNDLED_MODEL, guidelines=["JNLPBA"])
 
 
 def test_heads_are_kept(tmp_path):
     decoder = {"weight": torch.randn(1, 1, 3, 4), "bias": torch.zeros(1, 1, 3)}
-    save({"A": Head("Gene", 1.5, decoder)}, tmp_path / "heads")
-    found = known(tmp_path / "heads")["A"]
+    save_guidelines({"A": GuidelineHead("Gene", 1.5, decoder)}, tmp_path / "heads")
+    found = known_guidelines(tmp_path / "heads")["A"]
     assert found[:2] == ("Gene", 1.5)
     assert torch.equal(found.decoder["weight"], decoder["weight"])
-    assert known(tmp_path / "none") == {}
+    assert known_guidelines(tmp_path / "none") == {}
 
 
 def test_the_command(capfd, monkeypatch, tmp_path):

@@ -15,8 +15,8 @@ from sequences import truth
 import hardner
 from hardner.errors import HardnerError
 from hardner.formats import Report, read
-from hardner.tag.predictor import Predictor
 from hardner.schemes import tags_to_spans
+from hardner.tag.predictor import Predictor
 from hardner.types import Document, Passage, Sentence
 
 CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
@@ -42,8 +42,8 @@ ODD = (
 @pytest.mark.parametrize("scheme", ["IOB2", "IOBES", "IO"])
 @pytest.mark.parametrize("decoder", ["crf", "softmax"])
 def test_spans_and_scores_are_those_of_all_tag_sequences(scheme: str, decoder: str) -> None:
-    warmth = (0.5, 1.0, 2.0, 4.0)
-    predictor = replace(models.predictor("bilstm", scheme, decoder), temperatures=warmth)
+    temperatures = (0.5, 1.0, 2.0, 4.0)
+    predictor = replace(models.predictor("bilstm", scheme, decoder), temperatures=temperatures)
     found = 0
     for tokens in [("Aspirin", "helps", "mice", "."), ("BRCA1",), ("the", "p53", "gene")]:
         (spans,) = predictor.spans([Sentence(tokens)])

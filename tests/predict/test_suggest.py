@@ -10,17 +10,17 @@ import tiny
 import torch
 
 from hardner.errors import HardnerError
-from hardner.tag.uncertainty import Doubt, Head, doubts, entropies
 from hardner.tag.predictor import Predictor
 from hardner.tag.suggest import (
-    AGAIN,
+    _AGAIN,
     Candidate,
     Shortlist,
-    spread,
-    suggest,
+    diversify,
+    suggest_sentences,
     uncertain,
     words_of,
 )
+from hardner.tag.uncertainty import HeadRef, Uncertainty, entropies, uncertainties
 from hardner.types import Sentence, Span
 
 
@@ -68,7 +68,7 @@ def test_hardness_is_what_the_predictor_says(predictor: Predictor) -> None:
     predictor = replace(predictor)
     for head, tag_set in enumerate(predictor.tagger.tag_sets):
         right = predictor.hardness(POOL, labels=tag_set.labels)
-        found = dict(doubts(predictor.tagger, predictor.params, POOL, [Head(head)]))
+        found = dict(uncertainties(predictor.tagger, predictor.params, POOL, [HeadRef(head)]))
         assert [found[row][0].hardness for row in range(len(POOL))] == pytest.approx(
             right, rel=1e-3
         )
@@ -77,11 +77,11 @@ def test_hardness_is_what_the_predictor_says(predictor: Predictor) -> None:
 def test_many_models_are_read_as_each_alone() -> None:
     tagger = tiny.tagger("bilstm")
     params = tiny.params(tagger, tasks=3, dtype=torch.float32)
-    heads = [Head(0), Head(2, 1.5)]
-    together = dict(doubts(tagger, params, POOL, heads))
+    heads = [HeadRef(0), HeadRef(2, 1.5)]
+    together = dict(uncertainties(tagger, params, POOL, heads))
     for model in range(3):
         own = {name: value[model : model + 1] for name, value in params.items()}
-        for row, (alone,) in doubts(tagger, own, POOL, heads):
+        for row, (alone,) in uncertainties(tagger, own, POOL, heads):
             same = together[row][model]
             assert same.hardness == pytest.approx(alone.hardness, rel=1e-4)
             assert same.chance == pytest.approx(alone.chance, rel=1e-4)
@@ -91,8 +91,8 @@ def test_many_models_are_read_as_each_alone() -> None:
 
 def test_a_token_is_spoken_for_by_the_head_that_claims_it_most(predictor: Predictor) -> None:
     tagger, params = predictor.tagger, predictor.params
-    every = dict(doubts(tagger, params, POOL, [Head(d) for d in range(4)]))
-    alone = [dict(doubts(tagger, params, POOL, [Head(d)])) for d in range(4)]
+    every = dict(uncertainties(tagger, params, POOL, [HeadRef(d) for d in range(4)]))
+    alone = [dict(uncertainties(tagger, params, POOL, [HeadRef(d)])) for d in range(4)]
     for row in range(len(POOL)):
         claims = np.stack([found[row][0].inside for found in alone])
         entropies = np.stack([found[row][0].tokens for found in alone])
@@ -108,13 +108,15 @@ def made(text: str, *doubtful: str, chance: float = 1.0, hardness: float = 1.0) 
     tokens = tuple(text.split())
     unsure = np.array([0.6 if token in doubtful else 0.001 for token in tokens], np.float32)
     inside = np.array([0.5 if token in doubtful else 0.0 for token in tokens], np.float32)
-    return Sentence(tokens), Doubt(hardness, chance, unsure, inside, ("Device",) * len(tokens))
+    return Sentence(tokens), Uncertainty(
+        hardness, chance, unsure, inside, ("Device",) * len(tokens)
+    )
 
 
 def candidates(items) -> list[Candidate]:
     held = Shortlist(1_000)
-    for place, (sentence, doubt) in enumerate(items):
-        held.add(place, sentence, doubt)
+    for place, (sentence, uncertainty) in enumerate(items):
+        held.add(place, sentence, uncertainty)
     return held.best()
 
 
@@ -127,11 +129,11 @@ def test_one_entity_does_not_fill_the_list() -> None:
     others = [
         made(f"the {w} was used again", w, hardness=1) for w in ("pump", "lead", "wire", "tube")
     ]
-    chosen = text_of(spread(candidates([*stents, *others]), 6, Counter()))
+    chosen = text_of(diversify(candidates([*stents, *others]), 6, Counter()))
     assert sum("stent" in text for text in chosen) <= 2
     assert sum("again" in text for text in chosen) == 4
     known = Counter({"stent": 2})
-    assert "stent" not in " ".join(text_of(spread(candidates([*stents, *others]), 4, known)))
+    assert "stent" not in " ".join(text_of(diversify(candidates([*stents, *others]), 4, known)))
 
 
 def test_the_choice_is_that_of_a_plain_greedy_one() -> None:
@@ -148,14 +150,14 @@ def test_the_choice_is_that_of_a_plain_greedy_one() -> None:
     while left and len(greedy) < 20:
 
         def adds(c: Candidate) -> float:
-            fresh = [AGAIN ** counts[token.lower()] for token in c.sentence.tokens]
-            return c.value * float(np.dot(c.doubt.tokens, fresh) / c.doubt.tokens.sum())
+            fresh = [_AGAIN ** counts[token.lower()] for token in c.sentence.tokens]
+            return c.value * float(np.dot(c.uncertainty.tokens, fresh) / c.uncertainty.tokens.sum())
 
         best = min(left, key=lambda c: (-round(adds(c), 9), c.place))
         greedy.append(best.place)
         left.remove(best)
         counts.update(words_of(best.sentence))
-    assert [c.place for c in spread(found, 20, shown)] == greedy
+    assert [c.place for c in diversify(found, 20, shown)] == greedy
     assert shown == Counter({"w1": 1, "w2": 3})
 
 
@@ -185,34 +187,36 @@ def test_what_is_held_does_not_grow_with_the_stream() -> None:
 def test_possible_mentions_are_runs_with_their_label() -> None:
     inside = np.array([0.0, 0.4, 0.6, 0.0, 0.95], np.float32)
     unsure = np.array([0.0, 0.6, 0.6, 0.0, 0.1], np.float32)
-    doubt = Doubt(1.0, 1.0, unsure, inside, ("A", "A", "B", "A", "A"))
-    found = uncertain(Sentence(("the", "new", "pump", "and", "lead")), doubt)
+    uncertainty = Uncertainty(1.0, 1.0, unsure, inside, ("A", "A", "B", "A", "A"))
+    found = uncertain(Sentence(("the", "new", "pump", "and", "lead")), uncertainty)
     assert [span for span, _ in found] == [Span(1, 3, "B"), Span(4, 5, "A")]
     assert [share for _, share in found] == pytest.approx([0.5, 0.95])
 
 
 def test_suggestions_are_the_same_each_time_and_new_to_the_user(predictor: Predictor) -> None:
-    first = suggest(predictor, iter(POOL), 5)
-    assert first == suggest(predictor, list(POOL), 5)
+    first = suggest_sentences(predictor, iter(POOL), 5)
+    assert first == suggest_sentences(predictor, list(POOL), 5)
     assert len(first) == 5
     assert all(s.sentence in POOL and s.hardness > 0 and s.reason for s in first)
     known = [s.sentence for s in first]
-    second = suggest(predictor, POOL, 5, known=known)
+    second = suggest_sentences(predictor, POOL, 5, known=known)
     assert not {s.sentence.tokens for s in second} & {s.tokens for s in known}
 
 
 def test_a_label_asks_the_heads_that_know_it(predictor: Predictor) -> None:
-    gene = suggest(predictor, POOL, 5, label="Gene")
+    gene = suggest_sentences(predictor, POOL, 5, label="Gene")
     assert {span.label for s in gene for span, _ in s.uncertain} == {"Gene"}
-    assert suggest(predictor, POOL, 5, label="Device") == suggest(predictor, POOL, 5)
+    assert suggest_sentences(predictor, POOL, 5, label="Device") == suggest_sentences(
+        predictor, POOL, 5
+    )
 
 
 def test_odd_input(predictor: Predictor) -> None:
-    assert suggest(predictor, []) == []
-    assert suggest(predictor, [Sentence(()), Sentence(("word",) * 300)]) == []
-    assert len(suggest(predictor, POOL[:3], 50)) == 3
+    assert suggest_sentences(predictor, []) == []
+    assert suggest_sentences(predictor, [Sentence(()), Sentence(("word",) * 300)]) == []
+    assert len(suggest_sentences(predictor, POOL[:3], 50)) == 3
     with pytest.raises(HardnerError, match="at least 1"):
-        suggest(predictor, POOL, 0)
+        suggest_sentences(predictor, POOL, 0)
 
 
 def test_a_model_that_is_sure_of_nothing_there_suggests_nothing() -> None:
@@ -220,4 +224,4 @@ def test_a_model_that_is_sure_of_nothing_there_suggests_nothing() -> None:
     params = tiny.params(tagger, dtype=torch.float32)
     params["decoder.bias"] = params["decoder.bias"].clone()
     params["decoder.bias"][..., 0] += 100
-    assert suggest(Predictor(tagger, params), POOL) == []
+    assert suggest_sentences(Predictor(tagger, params), POOL) == []

@@ -19,12 +19,12 @@ from hardner.pretrain.masked import (
     Pretraining,
     batch,
     disguise,
-    draw,
-    gather,
+    draw_blocks,
     guess_loss,
     hide,
     init,
-    pretrain,
+    masked_places,
+    pretrain_steps,
 )
 from hardner.pretrain.muon import Muon
 
@@ -117,7 +117,7 @@ def test_all_hidden_places_are_gathered_and_their_number_is_fixed(shape: tuple[i
     for seed in range(30):
         text = blocks(*shape, seed)
         hidden = hide(text, INSIDE, 0.2, rng(seed + 100))
-        places, gold = gather(text, hidden, 0.2)
+        places, gold = masked_places(text, hidden, 0.2)
         sizes.add(len(places))
         there = gold != NONE
         assert places[there].tolist() == hidden.flatten().nonzero()[:, 0].tolist()
@@ -143,7 +143,7 @@ def test_the_loss_is_the_cross_entropy_of_the_hidden_with_the_tied_table() -> No
     chances = (logits + params["guess.pieces"][0]).softmax(-1)  # [N, P, V]
     costs = [-chances[i, j, text[i, j]].log() for i, j in hidden.nonzero().tolist()]
     expected = torch.stack(costs).mean()
-    found = guess_loss(NETWORK, params, shown, *gather(text, hidden, 0.3))
+    found = guess_loss(NETWORK, params, shown, *masked_places(text, hidden, 0.3))
     torch.testing.assert_close(found, expected)
 
 
@@ -157,7 +157,7 @@ def test_the_loss_compiles_as_one_graph_for_all_batches() -> None:
     compiled = torch.compile(guess_loss, fullgraph=True, backend=backend)
     for seed in range(3):
         text = blocks(4, 16, seed)
-        given = (init_(seed), text, *gather(text, hide(text, INSIDE, 0.2, rng(seed)), 0.2))
+        given = (init_(seed), text, *masked_places(text, hide(text, INSIDE, 0.2, rng(seed)), 0.2))
         torch.testing.assert_close(compiled(NETWORK, *given), guess_loss(NETWORK, *given))
     assert len(graphs) == 1
 
@@ -168,20 +168,22 @@ def init_(seed: int = 0) -> dict[str, Tensor]:
 
 def test_nothing_hidden_costs_nothing() -> None:
     text = blocks(2, 8)
-    loss = guess_loss(NETWORK, init_(), text, *gather(text, torch.zeros_like(text).bool(), 0.2))
+    loss = guess_loss(
+        NETWORK, init_(), text, *masked_places(text, torch.zeros_like(text).bool(), 0.2)
+    )
     assert loss.item() == 0
 
 
 def test_blocks_come_from_everywhere_and_pieces_may_have_16_bits() -> None:
     text = np.arange(65_536, dtype=np.uint16)[-100:]
     training = Pretraining(rows=500, width=10)
-    found = draw(torch.from_numpy(text.view(np.int16)), training, 3)
+    found = draw_blocks(torch.from_numpy(text.view(np.int16)), training, 3)
     assert torch.equal(found[:, 0], torch.full((500,), 2))
     starts = found[:, 1] - 1 - (65_536 - 100)
     assert starts.min() == 0
     assert starts.max() == 90
     assert torch.equal(found[:, 1:], found[:, 1:2] + torch.arange(9))
-    assert not torch.equal(found, draw(torch.from_numpy(text.view(np.int16)), training, 4))
+    assert not torch.equal(found, draw_blocks(torch.from_numpy(text.view(np.int16)), training, 4))
 
 
 def test_each_step_and_seed_has_a_batch_of_its_own_whenever_asked() -> None:
@@ -221,7 +223,7 @@ def test_training_finds_what_the_context_tells() -> None:
     text = torch.stack((word, word + 30, word + 10, word + 40), 1).flatten().short()
     training = Pretraining(steps=200, rows=32, width=32, rate=2e-2)
     optimizer = Muon(init(network, rng()), training.weight_decay)
-    losses = [float(loss) for loss in pretrain(network, optimizer, text, inside, training)]
+    losses = [float(loss) for loss in pretrain_steps(network, optimizer, text, inside, training)]
     assert losses[0] == pytest.approx(np.log(60), abs=0.1)
     assert np.mean(losses[-20:]) < 0.5 * np.log(10)  # log 10 is what its place tells of a piece
     assert optimizer.steps == 200
@@ -229,6 +231,6 @@ def test_training_finds_what_the_context_tells() -> None:
 
 def test_too_little_text_is_refused() -> None:
     text = torch.arange(20).short()
-    steps = pretrain(NETWORK, Muon(init_()), text, INSIDE, Pretraining(width=21))
+    steps = pretrain_steps(NETWORK, Muon(init_()), text, INSIDE, Pretraining(width=21))
     with pytest.raises(HardnerError, match=r"the text has 20 pieces, a block 21; give more text"):
         next(steps)

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from hardner.errors import HardnerError
 from hardner.pretrain import pieces as module
-from hardner.pretrain.pieces import encode, pieces_of
-from hardner.pretrain.text import Text, held_out, plain
+from hardner.pretrain.pieces import encode_text, pieces_of
+from hardner.pretrain.text import PlainText, held_out, plain
 from hardner.pretrain.tokenizer import SPECIAL, continuing, load_tokenizer, train_tokenizer
 
 CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
@@ -23,7 +23,7 @@ def test_lines_come_from_all_files_as_often_as_asked(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("\ufeff one \r\n\r\n  two\r\n".encode())
     (tmp_path / "b.txt.xz").write_bytes(lzma.compress(b"drei\n \nvier"))
     (tmp_path / "c.gz").write_bytes(gzip.compress(b"cinq\n"))
-    text = Text(sorted(tmp_path.iterdir()))
+    text = PlainText(sorted(tmp_path.iterdir()))
     for _ in range(2):
         assert list(text) == ["one", "two", "drei", "vier", "cinq"]
         assert (text.lines, text.left_out) == (5, 0)
@@ -32,7 +32,7 @@ def test_lines_come_from_all_files_as_often_as_asked(tmp_path: Path) -> None:
 def test_sentences_that_must_not_enter_do_not_however_they_are_spaced(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("IL-2 (interleukin) .\nA\u00a0b c\nIL-2 (interleukin) !\n a bc\nABC\n")
-    text = Text([path], {plain("IL - 2 ( interleukin ) ."), plain("Abc")})
+    text = PlainText([path], {plain("IL - 2 ( interleukin ) ."), plain("Abc")})
     assert list(text) == ["IL-2 (interleukin) !", "a bc", "ABC"]
     assert (text.lines, text.left_out) == (3, 2)
 
@@ -63,7 +63,7 @@ def test_devel_and_test_sentences_of_the_known_corpora_are_held_out(root: Path) 
         s for d in ("Drug", "Gene") for x in ("train", "test") for s in tiny.sentences(d, x)
     ]
     path.write_text("".join(" ".join(s.tokens) + "\n" for s in everything))
-    text = Text([path], found)
+    text = PlainText([path], found)
     assert {plain(line) for line in text} == kept - held
     assert text.left_out + text.lines == len(everything)
     assert text.left_out >= sum(len(tiny.sentences(d, "test")) for d in ("Drug", "Gene"))
@@ -90,12 +90,18 @@ def test_identity_is_of_the_content_and_of_what_is_left_out(tmp_path: Path) -> N
     a, b = write(tmp_path / "a", seed=1), write(tmp_path / "b", seed=2)
     same = tmp_path / "copy"
     same.write_bytes(a.read_bytes())
-    assert Text([a]).identity() == Text([same]).identity()
-    others = [Text([b]), Text([a, b]), Text([b, a]), Text([a], {"x"}), Text([a], {"y"})]
-    found = [tuple(text.identity().values()) for text in (Text([a]), *others)]
+    assert PlainText([a]).identity() == PlainText([same]).identity()
+    others = [
+        PlainText([b]),
+        PlainText([a, b]),
+        PlainText([b, a]),
+        PlainText([a], {"x"}),
+        PlainText([a], {"y"}),
+    ]
+    found = [tuple(text.identity().values()) for text in (PlainText([a]), *others)]
     assert len(set(found)) == 6
     with pytest.raises(HardnerError, match="none: cannot be read: No such file"):
-        Text([tmp_path / "none"]).identity()
+        PlainText([tmp_path / "none"]).identity()
 
 
 @pytest.fixture(scope="module")
@@ -170,14 +176,14 @@ def test_encoding_word_by_word_is_encoding_line_by_line(
     lines = [*sayings(50), *odd, *sayings(50, seed=1)]
     monkeypatch.setattr(module, "CHUNK", chunk)
     monkeypatch.setattr(module, "REMEMBERED", 30)
-    found = np.frombuffer(b"".join(encode(tokenizer, lines)), "<u2")
+    found = np.frombuffer(b"".join(encode_text(tokenizer, lines)), "<u2")
     assert found.tolist() == joined(tokenizer, lines)
 
 
 def test_pieces_above_15_bits_stay_what_they_are(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("w5 w40000\nw65535 w32768 w32767\n")
-    text = Text([path])
+    text = PlainText([path])
     found = pieces_of(text, text.identity(), large(65_536), tmp_path).pieces
     assert found.tolist() == [5, 40_000, 3, 65_535, 32_768, 32_767, 3]
 
@@ -187,7 +193,7 @@ def test_pieces_are_kept_mapped_and_made_anew_for_another_text(
 ) -> None:
     path = write(tmp_path / "text.txt")
     banned = {plain(sayings(400)[0])}
-    text = Text([path], banned)
+    text = PlainText([path], banned)
     first = pieces_of(text, text.identity(), tokenizer, tmp_path)
     assert isinstance(first.pieces, np.memmap)
     assert first.pieces.itemsize == 2
@@ -195,14 +201,14 @@ def test_pieces_are_kept_mapped_and_made_anew_for_another_text(
     assert (first.lines, first.left_out) == (text.lines, text.left_out)
     assert first.left_out >= 1
     with monkeypatch.context() as patch:
-        patch.setattr(module, "encode", None)
-        again = pieces_of(Text([path], banned), text.identity(), tokenizer, tmp_path)
+        patch.setattr(module, "encode_text", None)
+        again = pieces_of(PlainText([path], banned), text.identity(), tokenizer, tmp_path)
         assert np.array_equal(again.pieces, first.pieces)
         assert again[1:] == first[1:]
     write(path, seed=3)
-    other = pieces_of(Text([path]), Text([path]).identity(), tokenizer, tmp_path)
+    other = pieces_of(PlainText([path]), PlainText([path]).identity(), tokenizer, tmp_path)
     assert other.pieces.tolist() == joined(tokenizer, sayings(400, seed=3))
     assert other.left_out == 0
     (tmp_path / "pieces.npy").write_bytes(b"damaged")
     with pytest.raises(HardnerError, match=r"pieces.npy: damaged: .*; delete .*pieces.json"):
-        pieces_of(Text([path]), Text([path]).identity(), tokenizer, tmp_path)
+        pieces_of(PlainText([path]), PlainText([path]).identity(), tokenizer, tmp_path)

@@ -81,19 +81,19 @@ def test_the_encoder_learns_and_says_how_it_goes(call: Command, tmp_path: Path) 
     text = write(tmp_path / "text.txt")
     out = tmp_path / "run"
     options = f"{SMALL} --steps 120 --rate 0.02 --every 60 --device cpu".split()
-    code, said, heard = call("pretrain", "encoder", text, "--out", out, *options)
+    code, said, on_progress = call("pretrain", "encoder", text, "--out", out, *options)
     assert (code, said) == (0, "")
-    first, second, last = heard.splitlines()
+    first, second, last = on_progress.splitlines()
     losses = [
         float(re.search(r"loss ([\d.]+), [\d,]+ pieces/s$", line)[1]) for line in (first, second)
     ]
     assert first.startswith("60 of 120: ")
     assert losses[1] < losses[0] - 0.1
     assert last == f"{out}/model: 120 of 120 steps"
-    code, _, heard = call("pretrain", "encoder", text, "--out", out, *options, "--seed", 3)
+    code, _, on_progress = call("pretrain", "encoder", text, "--out", out, *options, "--seed", 3)
     assert code == 1
     where = f"hardner: {out}: holds another run"
-    assert heard == f"{where}: seed is 0 there and 3 here; choose another folder\n"
+    assert on_progress == f"{where}: seed is 0 there and 3 here; choose another folder\n"
 
 
 def test_devel_and_test_sentences_are_left_out_and_counted(call: Command, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_devel_and_test_sentences_are_left_out_and_counted(call: Command, tmp_pa
     code, _, said = call("pretrain", "encoder", text, "--out", tmp_path / "run", *options)
     assert code == 0
     assert said.endswith(f"1 of 1 steps, {number} lines of text left out\n")
-    about = checkpoint.load(tmp_path / "run" / "model").config
+    about = checkpoint.load_checkpoint(tmp_path / "run" / "model").config
     assert (about["lines"], about["left_out"]) == (500 - number, number)
     out = tmp_path / "v.bin"
     options = ["--dimension", 4, "--epochs", 1, "--without", tmp_path / "root"]
@@ -135,16 +135,16 @@ def test_vectors_are_written(call: Command, tmp_path: Path) -> None:
         "--threads",
         "1",
     ]
-    code, said, heard = call("pretrain", "vectors", text, "--out", out, *options)
+    code, said, on_progress = call("pretrain", "vectors", text, "--out", out, *options)
     assert (code, said) == (0, "")
-    *epochs, last = heard.splitlines()
+    *epochs, last = on_progress.splitlines()
     assert len(epochs) == 2
     assert all(re.search(r"^[\d,]+ of [\d,]+: [\d,]+ words/s$", line) for line in epochs)
     assert re.fullmatch(rf"{out}: \d+ words", last)
     assert load_vectors(out, ["Oslo"]).matrix.shape == (1, 6)
     missing = tmp_path / "none.txt"
-    code, _, heard = call("pretrain", "vectors", missing, "--out", out)
-    assert (code, heard) == (1, f"hardner: {missing}: no such file or folder\n")
+    code, _, on_progress = call("pretrain", "vectors", missing, "--out", out)
+    assert (code, on_progress) == (1, f"hardner: {missing}: no such file or folder\n")
 
 
 def test_ctrl_c_leaves_no_vectors(
@@ -155,8 +155,8 @@ def test_ctrl_c_leaves_no_vectors(
 
     monkeypatch.setattr(skipgram, "train", interrupted)
     text = write(tmp_path / "text.txt", 50)
-    code, said, heard = call("pretrain", "vectors", text, "--out", tmp_path / "v.bin")
-    assert (code, said, heard) == (130, "", "interrupted; nothing was written\n")
+    code, said, on_progress = call("pretrain", "vectors", text, "--out", tmp_path / "v.bin")
+    assert (code, said, on_progress) == (130, "", "interrupted; nothing was written\n")
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 

@@ -19,16 +19,16 @@ from hardner.model.encoders import PieceEncoder
 from hardner.model.pieces import Pieces
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import Pretraining, init
-from hardner.pretrain.progress import Heard
-from hardner.pretrain.run import Plan, run, save_encoder
+from hardner.pretrain.progress import PretrainingProgress
+from hardner.pretrain.run import PretrainingPlan, run_pretraining, save_encoder
 from hardner.pretrain.tokenizer import load_tokenizer
 
 TRAINING = Pretraining(steps=12, rows=4, width=24, rate=1e-2)
-PLAN = Plan(vocabulary=200, size=16, layers=2, heads=2, inner=32, training=TRAINING)
+PLAN = PretrainingPlan(vocabulary=200, size=16, layers=2, heads=2, inner=32, training=TRAINING)
 LIMIT = 16 * 1024 * 1024
 
 
-def changed(**values: Any) -> Plan:
+def changed(**values: Any) -> PretrainingPlan:
     return replace(PLAN, training=replace(TRAINING, **values))
 
 
@@ -41,12 +41,12 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(text: Path) -> Path:
     """A run that nothing has disturbed."""
     folder = text.parent / "whole"
-    assert run([text], folder, PLAN, device="cpu", every=5) == (12, True, 0)
+    assert run_pretraining([text], folder, PLAN, device="cpu", every=5) == (12, True, 0)
     return folder
 
 
 def tensors(folder: Path, part: str = "state") -> dict[str, torch.Tensor]:
-    return dict(checkpoint.load(folder / part).tensors)
+    return dict(checkpoint.load_checkpoint(folder / part).tensors)
 
 
 def same(one: Path, other: Path) -> bool:
@@ -66,7 +66,7 @@ def test_a_run_leaves_what_training_starts_from(whole: Path) -> None:
         "state",
         "tokenizer.json",
     ]
-    found = checkpoint.load(whole / "model")
+    found = checkpoint.load_checkpoint(whole / "model")
     tokenizer = load_tokenizer(whole / "tokenizer.json")
     assert found.files["tokenizer.json"].decode() == tokenizer.to_str()
     transformer = Transformer(**found.config["transformer"])
@@ -86,27 +86,34 @@ def test_a_run_leaves_what_training_starts_from(whole: Path) -> None:
 def test_a_run_told_to_stop_goes_on_to_the_same_bits(
     whole: Path, text: Path, tmp_path: Path
 ) -> None:
-    heard: list[Heard] = []
+    on_progress: list[PretrainingProgress] = []
     asked = iter([False] * 2 + [True] + [False] + [True])
     for expected in (3, 5):
-        found = run(
-            [text], tmp_path, PLAN, device="cpu", heard=heard.append, stop=lambda: next(asked)
+        found = run_pretraining(
+            [text],
+            tmp_path,
+            PLAN,
+            device="cpu",
+            on_progress=on_progress.append,
+            stop=lambda: next(asked),
         )
         assert found == (expected, False, 0)
         assert not (tmp_path / "model").exists()
     (tmp_path / ".hardner-left").mkdir()  # as a run leaves that was killed while it wrote
-    assert run([text], tmp_path, PLAN, device="cpu", heard=heard.append).finished
+    assert run_pretraining(
+        [text], tmp_path, PLAN, device="cpu", on_progress=on_progress.append
+    ).finished
     assert same(whole, tmp_path)
     assert not (tmp_path / ".hardner-left").exists()
-    steps = [told.step for told in heard if not told.doing]
+    steps = [told.step for told in on_progress if not told.doing]
     assert steps == sorted(steps)
-    assert {told.doing for told in heard} == {
+    assert {told.doing for told in on_progress} == {
         "reading the text",
         "learning the tokenizer",
         "encoding the text",
         "",
     }
-    assert sum(told.doing == "learning the tokenizer" for told in heard) == 1
+    assert sum(told.doing == "learning the tokenizer" for told in on_progress) == 1
 
 
 def test_a_finished_run_has_nothing_to_do_but_keeps_its_model(
@@ -114,12 +121,12 @@ def test_a_finished_run_has_nothing_to_do_but_keeps_its_model(
 ) -> None:
     shutil.copytree(whole, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "model")  # killed between the last state and the model
-    assert run([text], tmp_path / "run", PLAN, device="cpu").finished
+    assert run_pretraining([text], tmp_path / "run", PLAN, device="cpu").finished
     assert same(whole, tmp_path / "run")
 
 
 def test_another_seed_gives_another_model(whole: Path, text: Path, tmp_path: Path) -> None:
-    run([text], tmp_path, changed(seed=1), device="cpu")
+    run_pretraining([text], tmp_path, changed(seed=1), device="cpu")
     assert not same(whole, tmp_path)
 
 
@@ -133,9 +140,11 @@ def test_another_seed_gives_another_model(whole: Path, text: Path, tmp_path: Pat
         (replace(PLAN, vocabulary=201), "vocabulary is 200 there and 201 here"),
     ],
 )
-def test_other_settings_are_refused(plan: Plan, message: str, whole: Path, text: Path) -> None:
+def test_other_settings_are_refused(
+    plan: PretrainingPlan, message: str, whole: Path, text: Path
+) -> None:
     with pytest.raises(HardnerError) as error:
-        run([text], whole, plan, device="cpu")
+        run_pretraining([text], whole, plan, device="cpu")
     assert str(error.value) == f"{whole}: holds another run: {message}; choose another folder"
 
 
@@ -144,16 +153,16 @@ def test_other_text_and_another_tokenizer_are_refused(
 ) -> None:
     other = write(tmp_path / "text.txt", seed=1)
     with pytest.raises(HardnerError, match=r"holds another run: text is \w+ there and \w+ here"):
-        run([other], whole, PLAN, device="cpu")
+        run_pretraining([other], whole, PLAN, device="cpu")
     given = replace(PLAN, tokenizer=whole / "tokenizer.json")
     with pytest.raises(HardnerError, match=r"run: tokenizer is not given there and \w+ here"):
-        run([text], whole, given, device="cpu")
+        run_pretraining([text], whole, given, device="cpu")
 
 
 def test_a_given_tokenizer_is_used(whole: Path, tmp_path: Path) -> None:
     other = write(tmp_path / "text.txt", seed=1)
     plan = replace(PLAN, tokenizer=whole / "tokenizer.json", vocabulary=5000)
-    run([other], tmp_path / "run", plan, device="cpu", stop=lambda: True)
+    run_pretraining([other], tmp_path / "run", plan, device="cpu", stop=lambda: True)
     found = (tmp_path / "run" / "tokenizer.json").read_bytes()
     assert found == (whole / "tokenizer.json").read_bytes()
     settings = json.loads((tmp_path / "run" / "pretraining.json").read_text())
@@ -163,33 +172,35 @@ def test_a_given_tokenizer_is_used(whole: Path, tmp_path: Path) -> None:
 def test_foreign_folders_are_refused(text: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(HardnerError, match="is not empty and holds no pre-training"):
-        run([text], tmp_path, PLAN, device="cpu")
+        run_pretraining([text], tmp_path, PLAN, device="cpu")
     with pytest.raises(HardnerError, match="cannot be made"):
-        run([text], tmp_path / "notes.txt", PLAN, device="cpu")
+        run_pretraining([text], tmp_path / "notes.txt", PLAN, device="cpu")
 
 
 def test_two_runs_in_one_folder_are_refused(text: Path, tmp_path: Path) -> None:
-    def meanwhile(_: Heard) -> None:
+    def meanwhile(_: PretrainingProgress) -> None:
         if (tmp_path / "run" / "tokenizer.json").is_file():
             with pytest.raises(HardnerError, match="another run is at work"):
-                run([text], tmp_path / "run", PLAN, device="cpu")
+                run_pretraining([text], tmp_path / "run", PLAN, device="cpu")
 
-    run([text], tmp_path / "run", PLAN, device="cpu", heard=meanwhile, stop=lambda: True)
+    run_pretraining(
+        [text], tmp_path / "run", PLAN, device="cpu", on_progress=meanwhile, stop=lambda: True
+    )
 
 
 def test_text_that_failed_can_be_mended(text: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_bytes(text.read_bytes() + b"\xff\n")
     with pytest.raises(HardnerError, match="401: byte 0xFF is not UTF-8"):
-        run([bad], tmp_path / "run", PLAN, device="cpu")
+        run_pretraining([bad], tmp_path / "run", PLAN, device="cpu")
     bad.write_bytes(text.read_bytes())
-    assert run([bad], tmp_path / "run", PLAN, device="cpu", stop=lambda: True).step == 1
+    assert run_pretraining([bad], tmp_path / "run", PLAN, device="cpu", stop=lambda: True).step == 1
 
 
 def test_a_loss_that_is_no_number_ends_the_run(text: Path, tmp_path: Path) -> None:
     wild = changed(rate=1e30, steps=50)
     with pytest.raises(HardnerError, match=r"the loss is no number at step \d+; lower the rate"):
-        run([text], tmp_path, wild, device="cpu", every=10)
+        run_pretraining([text], tmp_path, wild, device="cpu", every=10)
     state = tmp_path / "state"
     assert not state.exists() or all(t.isfinite().all() for t in tensors(tmp_path).values())
 
@@ -204,9 +215,9 @@ def test_plans_that_cannot_be_are_refused() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_devices_that_are_not_here_are_refused(text: Path, tmp_path: Path) -> None:
     with pytest.raises(HardnerError, match="torch finds no GPU here"):
-        run([text], tmp_path, PLAN, device="cuda")
+        run_pretraining([text], tmp_path, PLAN, device="cuda")
     with pytest.raises(HardnerError, match="unknown device 'tpu'; known are auto, cpu, cuda"):
-        run([text], tmp_path, PLAN, device="tpu")
+        run_pretraining([text], tmp_path, PLAN, device="tpu")
 
 
 def test_no_file_of_a_model_is_above_16_mib(whole: Path, tmp_path: Path) -> None:
@@ -246,7 +257,7 @@ def test_a_run_goes_on_from_the_model_of_another(text: Path, whole: Path, tmp_pa
     tokenizer = whole / "tokenizer.json"
     known = tensors(whole, "model")
     begun = replace(changed(steps=1, rate=0.0), start=whole / "model", tokenizer=tokenizer)
-    run([text], tmp_path / "same", begun, device="cpu")
+    run_pretraining([text], tmp_path / "same", begun, device="cpu")
     found = tensors(tmp_path / "same", "model")
     assert all(torch.equal(found[n], known[n]) for n in known)
 
@@ -261,16 +272,18 @@ def test_what_the_other_model_lacks_learns_alone_at_first(
     save_encoder(tmp_path / "body", shape, body, tokenizer, {})
     plan = replace(PLAN, start=tmp_path / "body", tokenizer=whole / "tokenizer.json")
     alone = replace(plan, training=replace(TRAINING, alone=1.0))
-    run([text], tmp_path / "alone", alone, device="cpu")
+    run_pretraining([text], tmp_path / "alone", alone, device="cpu")
     found = tensors(tmp_path / "alone", "model")
     assert all(torch.equal(found[n], body[n]) for n in body)
     fresh = init(shape, torch.Generator().manual_seed(0))["encoder.pieces"]
     assert not torch.allclose(found["encoder.pieces"], fresh, atol=1e-2)
-    run([text], tmp_path / "later", plan, device="cpu", every=5)
+    run_pretraining([text], tmp_path / "later", plan, device="cpu", every=5)
     later = tensors(tmp_path / "later", "model")
     assert not torch.equal(later["encoder.layer0.up.weight"], body["encoder.layer0.up.weight"])
 
 
 def test_a_model_to_go_on_from_must_be_there(text: Path, tmp_path: Path) -> None:
     with pytest.raises(HardnerError, match="holds no model of an earlier run"):
-        run([text], tmp_path / "run", replace(PLAN, start=tmp_path / "none"), device="cpu")
+        run_pretraining(
+            [text], tmp_path / "run", replace(PLAN, start=tmp_path / "none"), device="cpu"
+        )

@@ -14,10 +14,10 @@ from sayings import GROUPS, sayings, write
 from hardner.errors import HardnerError
 from hardner.files import atomic_binary
 from hardner.pretrain import words as module
-from hardner.pretrain.progress import Heard
-from hardner.pretrain.skipgram import Floats, Lines, SkipGram, train, train_vectors
-from hardner.pretrain.skipgram import write as write_vectors
-from hardner.pretrain.words import END, read
+from hardner.pretrain.progress import PretrainingProgress
+from hardner.pretrain.skipgram import Lines, SkipGram, _Floats, train_skipgram, train_vectors
+from hardner.pretrain.skipgram import write_word2vec as write_vectors
+from hardner.pretrain.words import END, read_words
 from hardner.text import tokenize
 from hardner.vectors import load_vectors
 
@@ -28,7 +28,7 @@ def test_words_are_counted_and_numbered_by_frequency(monkeypatch: pytest.MonkeyP
     lines = [*sayings(60), "IL-2 (IL-2R),IL-2", "rare\u00a0words: IL-2"]
     words = [[line[a:b] for a, b in tokenize(line)] for line in lines]
     counts = Counter(word for line in words for word in line)
-    found = read(lines, 3)
+    found = read_words(lines, 3)
     assert dict(zip(found.words, found.counts.tolist(), strict=True)) == {
         word: n for word, n in counts.items() if n >= 3
     }
@@ -41,27 +41,27 @@ def test_words_are_counted_and_numbered_by_frequency(monkeypatch: pytest.MonkeyP
 
 def test_text_without_a_frequent_word_is_refused() -> None:
     with pytest.raises(HardnerError, match="no word occurs 2 times; give more text or a lower"):
-        read(["each word differs", "from all others"], 2)
+        read_words(["each word differs", "from all others"], 2)
     with pytest.raises(HardnerError, match="no word occurs 1 times"):
-        read([], 1)
+        read_words([], 1)
 
 
 def test_gensim_gets_every_word_of_every_line_in_each_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hardner.pretrain.skipgram.LONGEST", 4)
-    text = read(["a b c d e f", "", "g", "b a"], 1)
-    heard: list[Heard] = []
-    lines = Lines(text, 2, heard.append)
+    monkeypatch.setattr("hardner.pretrain.skipgram._LONGEST", 4)
+    text = read_words(["a b c d e f", "", "g", "b a"], 1)
+    on_progress: list[PretrainingProgress] = []
+    lines = Lines(text, 2, on_progress.append)
     assert list(lines) == [["a", "b", "c", "d"], ["e", "f"], ["g"], ["b", "a"]] == list(lines)
     assert lines.total == 9
-    assert [(told.step, told.steps, told.milestone) for told in heard] == [
+    assert [(told.step, told.steps, told.milestone) for told in on_progress] == [
         (9, 18, True),
         (18, 18, True),
     ]
 
 
-def neighbours(words: tuple[str, ...], table: Floats, word: str, number: int) -> list[str]:
+def neighbours(words: tuple[str, ...], table: _Floats, word: str, number: int) -> list[str]:
     rows = table - table.mean(0)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     order = np.argsort(-(unit @ unit[words.index(word)]))
@@ -69,9 +69,9 @@ def neighbours(words: tuple[str, ...], table: Floats, word: str, number: int) ->
 
 
 def test_words_that_stand_in_the_same_places_end_up_near() -> None:
-    text = read(sayings(1500), 5)
+    text = read_words(sayings(1500), 5)
     how = SkipGram(dimension=24, window=2, frequent=1.0, epochs=60, rate=0.05)
-    table = train(text, how)
+    table = train_skipgram(text, how)
     assert table.shape == (len(text.words), 24)
     right = [
         other in group
@@ -85,8 +85,8 @@ def test_words_that_stand_in_the_same_places_end_up_near() -> None:
 
 def test_vectors_are_those_of_gensim_by_itself() -> None:
     lines = sayings(300)
-    text = read(lines, 3)
-    table = train(text, SkipGram(dimension=8, least=3, epochs=2, seed=5))
+    text = read_words(lines, 3)
+    table = train_skipgram(text, SkipGram(dimension=8, least=3, epochs=2, seed=5))
     words = [[line[a:b] for a, b in tokenize(line)] for line in lines]
     alone = Word2Vec(
         words, sg=1, vector_size=8, sample=1e-4, min_count=3, epochs=2, workers=1, seed=5
@@ -97,7 +97,7 @@ def test_vectors_are_those_of_gensim_by_itself() -> None:
 def test_without_gensim_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gensim.models", None)
     with pytest.raises(HardnerError, match=r"need gensim: pip install hardner\[vectors\]"):
-        train(read(["a b"], 1), SkipGram())
+        train_skipgram(read_words(["a b"], 1), SkipGram())
 
 
 SMALL = SkipGram(dimension=8, epochs=1, least=2)
@@ -107,17 +107,17 @@ def test_vectors_can_be_read_by_hardner_and_by_gensim(tmp_path: Path) -> None:
     text = write(tmp_path / "text.txt", 200)
     with text.open("a") as file:
         file.write("β-carotene β-carotene\n")
-    heard: list[Heard] = []
-    done = train_vectors([text], tmp_path / "v.bin", SMALL, heard=heard.append)
+    on_progress: list[PretrainingProgress] = []
+    done = train_vectors([text], tmp_path / "v.bin", SMALL, on_progress=on_progress.append)
     ours = load_vectors(tmp_path / "v.bin", ["Lyon", "β", "carotene", "absent"])
     theirs = KeyedVectors.load_word2vec_format(str(tmp_path / "v.bin"), binary=True)
-    assert done.words == len(theirs) == len(read(text.read_text().splitlines(), 2).words)
+    assert done.words == len(theirs) == len(read_words(text.read_text().splitlines(), 2).words)
     assert theirs.vector_size == ours.dimension == 8
     assert set(ours.words) == {"Lyon", "β", "carotene"}
     for word, row in zip(ours.words, ours.matrix, strict=True):
         assert np.array_equal(theirs[word], np.asarray(row))
-    assert (heard[0].doing, heard[-1].milestone) == ("reading the text", True)
-    assert heard[-1].step == heard[-1].steps > 0
+    assert (on_progress[0].doing, on_progress[-1].milestone) == ("reading the text", True)
+    assert on_progress[-1].step == on_progress[-1].steps > 0
 
 
 def test_the_same_seed_gives_the_same_file_and_another_another(tmp_path: Path) -> None:
@@ -143,7 +143,9 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path) -> None:
-    heard: list[Heard] = []
+    on_progress: list[PretrainingProgress] = []
     with pytest.raises(HardnerError, match="no such file or folder"):
-        train_vectors(["none.txt"], tmp_path / "no" / "v.bin", SMALL, heard=heard.append)
-    assert not heard
+        train_vectors(
+            ["none.txt"], tmp_path / "no" / "v.bin", SMALL, on_progress=on_progress.append
+        )
+    assert not on_progress

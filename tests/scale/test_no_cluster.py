@@ -14,7 +14,7 @@ from scale.made import lines, model, texts
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import protocol
 from hardner.scale import cluster, tag
-from hardner.scale.cells import apart
+from hardner.scale.cells import independent_parts
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
 
 def test_something_else_listens(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="Ray is an extra (hardner[ray])")
-    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
     address = f"127.0.0.1:{listener.getsockname()[1]}"
     began = time.monotonic()
     assert "timed out" in refused(address)
@@ -69,7 +69,7 @@ def test_cells_apart_share_no_training() -> None:
     plan = protocol("few-shot")
 
     def parts(train: str, trains: bool, name: str = "few-shot") -> list[tuple[int, int]]:
-        found = apart(protocol(name), SimpleNamespace(train=train), trains)  # type: ignore[arg-type]
+        found = independent_parts(protocol(name), SimpleNamespace(train=train), trains)  # type: ignore[arg-type]
         return [(len(part.targets), len(part.sizes)) for part in found]
 
     assert parts("sources", trains=False) == [(1, 1)] * len(plan.targets) * len(plan.sizes)

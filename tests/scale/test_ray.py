@@ -15,7 +15,7 @@ import tiny
 from evaluate.test_protocol import trained
 from scale.made import QUICK, content, ids, lines, model, receipts, tagging, texts
 
-from hardner.evaluate.results import read
+from hardner.evaluate.results import read_results
 from hardner.model.describe import save_model
 
 pytest.importorskip("ray", reason="Ray is an extra (hardner[ray])")
@@ -142,7 +142,7 @@ def test_evaluate_spreads_the_cells(address: str, tmp_path: Path) -> None:
         code, said = hardner("evaluate", tmp_path / "mine", *options, *more, *where)
         assert code == 0, said
         assert said.count("D-Shift, Drug, 5 shots: F1 ") == 1
-        found = [{**asdict(r), "seconds": 0} for r in read(out / "few_shot.jsonl")]
+        found = [{**asdict(r), "seconds": 0} for r in read_results(out / "few_shot.jsonl")]
         results[engine] = sorted(found, key=lambda r: (r["corpus"], r["shots"], r["sample"]))
     assert len(results["ray"]) == 8
     assert results["ray"] == results["local"]

@@ -13,8 +13,8 @@ from scale.made import content, ids, lines, model, receipts, texts
 
 from hardner.errors import HardnerError
 from hardner.formats import Report, read, write
-from hardner.tag.predictor import Predictor
 from hardner.scale import Summary, inputs, plan, reading, tag
+from hardner.tag.predictor import Predictor
 from hardner.types import Document
 
 FIXTURE = Path(__file__).parents[1] / "formats" / "pubmed-fixture.xml"
@@ -36,20 +36,20 @@ def out_of(path: Path) -> list[Document]:
 
 
 def test_shards_hold_what_the_predictor_finds(network: Path, source: Path, tmp_path: Path) -> None:
-    heard: list[tuple[int, int]] = []
+    on_progress: list[tuple[int, int]] = []
     said = tag(
         [source],
         tmp_path / "out",
         model=network,
         shard=12,
-        heard=lambda done: heard.append((done.shards, done.of)),
+        on_progress=lambda done: on_progress.append((done.shards, done.of)),
     )
     expected = list(Predictor.load(network).documents(read(source)))
     assert out_of(tmp_path / "out") == expected
     entities = sum(len(document.entities) for document in expected)
     assert entities > 0
     assert said == Summary(5, 50, entities, 0, {})
-    assert heard == [(n, 5) for n in range(6)]
+    assert on_progress == [(n, 5) for n in range(6)]
 
 
 def test_the_manifest_tells_the_files_as_they_are(
@@ -334,9 +334,9 @@ def test_the_output_is_never_an_input(network: Path, tmp_path: Path) -> None:
     lines(tmp_path / "in.jsonl", texts(5))
     for _ in range(2):
         assert tag([tmp_path], tmp_path / "out", model=network).documents == 5
-    assert [Path(i.path).name for i in inputs.found([tmp_path], outside=tmp_path / "out")] == [
-        "in.jsonl"
-    ]
+    assert [
+        Path(i.path).name for i in inputs.find_inputs([tmp_path], outside=tmp_path / "out")
+    ] == ["in.jsonl"]
 
 
 def test_names_are_those_of_the_reader(network: Path, tmp_path: Path) -> None:

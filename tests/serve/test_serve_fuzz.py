@@ -10,8 +10,8 @@ from schemathesis import Case
 from schemathesis.generation import GenerationMode
 from serve_bench import TEXT, adapting, add, add_type, client, label, settings
 
-from hardner.tag.predictor import Predictor
 from hardner.serve.app import routed
+from hardner.tag.predictor import Predictor
 
 EXAMPLES = 15
 """Requests of each route."""

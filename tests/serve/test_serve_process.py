@@ -21,16 +21,16 @@ import pytest
 import tiny
 
 from hardner.batch import TagSet
-from hardner.cli.serve import serve as command
+from hardner.cli.serve import serve_command as command
 from hardner.errors import HardnerError
 from hardner.model.describe import save_model
 from hardner.model.encoders import WordEncoder
 from hardner.model.tagger import Tagger
-from hardner.tag.predictor import load
 from hardner.serve.schema import APPLICATION
 from hardner.serve.server import serve
 from hardner.serve.store import Store
 from hardner.serve.workbench import Settings
+from hardner.tag.predictor import load
 
 TRAIN = tiny.ROOT / "Disease" / "train.tsv"
 ROWS = (

@@ -18,17 +18,17 @@ from hardner.batch import Batch, Features, Ragged, Store
 from hardner.errors import HardnerError
 from hardner.model.encoders import Encoded, PieceEncoder, taken
 from hardner.model.layers import SCORING, Mode, Params, scoped
-from hardner.model.layout import beside, in_windows, lay_out
+from hardner.model.layout import in_windows, lay_out, padding_mask
 from hardner.model.tagger import Tagger
 from hardner.types import Sentence
 
 LOWER = "table.lower"
-ROOM = 1 << 15
+_PIECES_AT_ONCE = 1 << 15
 """Pieces that go through the lower layers at once, padding counted."""
 
 
 @dataclass(frozen=True)
-class Upper:
+class UpperLayers:
     """The layers of an encoder from one on."""
 
     whole: PieceEncoder
@@ -44,7 +44,7 @@ class Upper:
         return self.whole.init(rng)
 
     def features(self, sentences: Sequence[Sentence]) -> Features:
-        """The whole encoder's; a store of them is then `lifted`."""
+        """The whole encoder's; a store of them is then `cache_lower_layers`."""
         return self.whole.features(sentences)
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
@@ -57,21 +57,21 @@ class Upper:
         return taken(transformer.finish(own, x), layout, mode)
 
 
-def lift(tagger: Tagger, params: Params, layers: int) -> Tagger:
+def upper_tagger(tagger: Tagger, params: Params, layers: int) -> Tagger:
     """The tagger whose lowest layers lie in its sentences' table; ``layers`` are left to it."""
     encoder = tagger.encoder
     if not isinstance(encoder, PieceEncoder):
         raise HardnerError("only a transformer of the project's own can be fitted from above")
-    made = replace(tagger, encoder=Upper(encoder, encoder.transformer.layers - layers))
-    if any(params[name].shape[0] > 1 for name in lowered(made)):
+    made = replace(tagger, encoder=UpperLayers(encoder, encoder.transformer.layers - layers))
+    if any(params[name].shape[0] > 1 for name in cached_names(made)):
         raise HardnerError("lower layers that differ between samples cannot be shared by them")
     return made
 
 
-def lowered(tagger: Tagger) -> list[str]:
+def cached_names(tagger: Tagger) -> list[str]:
     """The names of the parameters that a lifted tagger does not read."""
     upper = tagger.encoder
-    assert isinstance(upper, Upper)
+    assert isinstance(upper, UpperLayers)
     with torch.device("meta"):
         names = upper.whole.init(torch.Generator("cpu"))
     starts = ("encoder.pieces", *(f"encoder.layer{i}." for i in range(upper.first)))
@@ -79,13 +79,13 @@ def lowered(tagger: Tagger) -> list[str]:
 
 
 @torch.no_grad()
-def lifted(tagger: Tagger, params: Params, store: Store) -> Store:
+def cache_lower_layers(tagger: Tagger, params: Params, store: Store) -> Store:
     """The sentences of a store with what the lower layers of a lifted tagger say of each piece.
 
     One that has it already stays as it is.
     """
     upper = tagger.encoder
-    assert isinstance(upper, Upper)
+    assert isinstance(upper, UpperLayers)
     if LOWER in store.tables:
         return store
     pieces, limit = store.streams["pieces"], upper.whole.pieces.limit
@@ -97,12 +97,12 @@ def lifted(tagger: Tagger, params: Params, store: Store) -> Store:
     while start < len(order):
         wide = int(pieces.widths[order[start]])
         width = wide if wide <= limit else -(-wide // limit) * limit
-        rows = order[start : start + max(1, ROOM // max(width, 1))]
+        rows = order[start : start + max(1, _PIECES_AT_ONCE // max(width, 1))]
         start += len(rows)
         at = torch.from_numpy(rows).to(store.device)
         windows = in_windows(pieces.gather(at, width).unsqueeze(0), limit)  # [1, W, P]
         x = transformer.begin(own, windows, SCORING)
-        x = transformer.layers_on(own, x, beside(windows > 0), range(upper.first), SCORING)
+        x = transformer.layers_on(own, x, padding_mask(windows > 0), range(upper.first), SCORING)
         x = x.reshape(len(rows), width, -1)  # [B, P, D]
         position = torch.arange(width, device=store.device)
         there = position < pieces.lengths[at].unsqueeze(1)  # [B, P]

@@ -13,22 +13,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hardner.adapt.cached_layers import cache_lower_layers, upper_tagger
+from hardner.adapt.fit import fit_samples, init_target_head, negatives_for
+from hardner.adapt.forecast import HeldOutScores
+from hardner.adapt.mention_replacement import Replacement, pad_rows, replace_mentions
+from hardner.adapt.recipe import Recipe
 from hardner.batch import Store, TagSet
-from hardner.adapt.recipe import Adaptation
-from hardner.adapt.fit import background_for, fit, newcomer
-from hardner.adapt.cached_layers import lift, lifted
-from hardner.adapt.mention_replacement import Swap, filled, swapped
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
-from hardner.adapt.forecast import Trial
+from hardner.seeds import seed_of
 from hardner.tag.added_heads import Model
 from hardner.tag.predictor import Predictor
-from hardner.seeds import seed_of
 from hardner.types import Sentence, Span
 
 Heard = Callable[[int, int], None]
 """Told how many models are fitted, of how many."""
-Found = Sequence[Sequence[Span]]
+_Spans = Sequence[Sequence[Span]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Course:
     decoder: Params
     """What is known of its decoder, [1, 1, ...]; the rule decides the rest."""
     sentences: tuple[Sentence, ...]
-    rule: Adaptation
+    rule: Recipe
     device: str = "cpu"
     seed: int = 0
     unlabelled: tuple[Sentence, ...] = ()
@@ -50,18 +50,18 @@ class Course:
     @cached_property
     def tagger(self) -> Tagger:
         """With a decoder for the new type alone."""
-        return newcomer(*self.model, self.tag_set, self.rule, [0])[0]
+        return init_target_head(*self.model, self.tag_set, self.rule, [0])[0]
 
     @cached_property
-    def swaps(self) -> list[Swap]:
+    def replacements(self) -> list[Replacement]:
         """Sentences with each other's mentions."""
-        return swapped(self.sentences, self.rule.swaps, seed_of("swaps", self.seed))
+        return replace_mentions(self.sentences, self.rule.replacements, seed_of("swaps", self.seed))
 
     @cached_property
     def store(self) -> Store:
         """The sentences, and what the rule learns beside them."""
-        swaps = (swap.sentence for swap in self.swaps)
-        every = (*self.sentences, *self.unlabelled, *swaps, *background_for(self.rule))
+        replacements = (swap.sentence for swap in self.replacements)
+        every = (*self.sentences, *self.unlabelled, *replacements, *negatives_for(self.rule))
         return self.tagger.store(every, device=self.device)
 
     @cached_property
@@ -70,12 +70,14 @@ class Course:
         if not self.rule.layers:
             return self.store
         params = self.start(0)
-        return lifted(lift(self.tagger, params, self.rule.layers), params, self.store)
+        return cache_lower_layers(
+            upper_tagger(self.tagger, params, self.rule.layers), params, self.store
+        )
 
     def start(self, *tasks: int) -> Params:
         """Where the fits of these numbers begin."""
         seeds = [seed_of("decoder", self.seed, task) for task in tasks]
-        _, params = newcomer(*self.model, self.tag_set, self.rule, seeds)
+        _, params = init_target_head(*self.model, self.tag_set, self.rule, seeds)
         known = {n: p.expand_as(params[n]) for n, p in self.decoder.items() if n in params}
         return params | known
 
@@ -83,7 +85,7 @@ class Course:
         self,
         tasks: Sequence[Sequence[int]],
         tick: Callable[[int], None],
-        heard: Heard | None = None,
+        on_progress: Heard | None = None,
     ) -> list[Params]:
         """The parameters fitted to each choice of sentences, and to those without labels.
 
@@ -97,19 +99,23 @@ class Course:
             some = tasks[first : first + size]
             more = np.tile(text, (len(some), 1)) if len(text) else None  # [M, N]
             numbers = range(first, first + len(some))
-            swaps = filled([self._swapped(set(task)) for task in some]) if self.swaps else None
+            replacements = (
+                pad_rows([self._swapped(set(task)) for task in some]) if self.replacements else None
+            )
             seeds = [seed_of("adapt", self.seed, number) for number in numbers]
             start, rule = self.start(*numbers), self.rule
-            rows = filled(some)
-            params = fit(self.tagger, start, self.read, rows, rule, seeds, more, heard, swaps)
-            found += [own(params, i) for i in range(len(some))]
+            rows = pad_rows(some)
+            params = fit_samples(
+                self.tagger, start, self.read, rows, rule, seeds, more, on_progress, replacements
+            )
+            found += [params_of_task(params, i) for i in range(len(some))]
             tick(len(some))
         return found
 
     def _swapped(self, rows: set[int]) -> list[int]:
         """Where sentences lie that are made of these alone."""
         first = len(self.sentences) + len(self.unlabelled)
-        made = enumerate(self.swaps, start=first)
+        made = enumerate(self.replacements, start=first)
         return [row for row, swap in made if {swap.place, swap.giver} <= rows]
 
     @torch.no_grad()
@@ -136,29 +142,29 @@ class Fold(NamedTuple):
     held: list[int]
 
 
-class Held(NamedTuple):
+class FoldModel(NamedTuple):
     """A model of a part of the sentences, and those it has not seen."""
 
     params: Params
     rows: list[int]
 
 
-class Crossed(NamedTuple):
+class CrossValidation(NamedTuple):
     """What the folds showed."""
 
-    large: Trial
-    small: Trial | None
+    large: HeldOutScores
+    small: HeldOutScores | None
     """None where a fold is as large as the rest."""
-    models: list[Held]
+    models: list[FoldModel]
     """Those that learnt from most."""
 
 
-def own(params: Params, task: int) -> Params:
+def params_of_task(params: Params, task: int) -> Params:
     """The parameters of one task."""
     return {n: p if p.shape[0] == 1 else p[task : task + 1] for n, p in params.items()}
 
 
-def mean(models: Sequence[Params]) -> Params:
+def average_params(models: Sequence[Params]) -> Params:
     """Of fits that began alike: steadier than any of them, and they have been paid for."""
     kept, *others = models
     found = dict(kept)
@@ -201,38 +207,38 @@ def _alike(sentences: Sequence[Sentence], rows: Sequence[int]) -> list[list[int]
     return [group for group, _ in groups]
 
 
-def models_of(sentences: int, folds: int) -> int:
+def count_fits(sentences: int, folds: int) -> int:
     """How many models are fitted in all, the one of all sentences included."""
     count = min(folds, sentences)
     return count + (count > 2) + 1 if sentences > 1 else 1
 
 
-def crossed(course: Course, folds: int, tick: Callable[[int], None]) -> Crossed:
+def cross_validate(course: Course, folds: int, tick: Callable[[int], None]) -> CrossValidation:
     """Fit and judge a model of each fold, and a small one."""
     forward = folds_of(course.sentences, folds, course.seed)
     back = [Fold(fold.held, fold.learnt) for fold in forward[:1] if len(forward) > 2]
     once = course
-    if course.rule.soup > 1:
-        once = replace(course, rule=replace(course.rule, soup=1))
+    if course.rule.restarts > 1:
+        once = replace(course, rule=replace(course.rule, restarts=1))
     fitted = once.fitted([fold.learnt for fold in (*forward, *back)], tick)
     ahead, behind = fitted[: len(forward)], fitted[len(forward) :]
-    return Crossed(
+    return CrossValidation(
         _trial(course, forward, ahead),
         _trial(course, back, behind) if back else None,
-        [Held(p, f.held) for p, f in zip(ahead, forward, strict=True)],
+        [FoldModel(p, f.held) for p, f in zip(ahead, forward, strict=True)],
     )
 
 
-def _trial(course: Course, folds: Sequence[Fold], fitted: Sequence[Params]) -> Trial:
+def _trial(course: Course, folds: Sequence[Fold], fitted: Sequence[Params]) -> HeldOutScores:
     counts = np.zeros((len(course.sentences), 3))
     for fold, params in zip(folds, fitted, strict=True):
         gold = [course.sentences[row].spans for row in fold.held]
-        counts[fold.held] = counted(gold, course.spans(params, fold.held))
+        counts[fold.held] = count_spans(gold, course.spans(params, fold.held))
     learnt = sum(len(fold.learnt) for fold in folds) / len(folds)
-    return Trial(learnt, counts)
+    return HeldOutScores(learnt, counts)
 
 
-def counted(gold: Found, found: Found) -> NDArray[np.float64]:
+def count_spans(gold: _Spans, found: _Spans) -> NDArray[np.float64]:
     """tp, fp and fn of each sentence: [K, 3]."""
     pairs = [(set(right), set(said)) for right, said in zip(gold, found, strict=True)]
     rows = [(len(r & s), len(s - r), len(r - s)) for r, s in pairs]

@@ -15,25 +15,25 @@ from torch import Tensor
 
 from hardner.batch import Batch, Ints, Store, TagSet
 from hardner.errors import HardnerError
-from hardner.model.runtime import Replay, arithmetic
 from hardner.meta.optim import Optimizer, clip
 from hardner.model.characters import Characters
 from hardner.model.crf_marginals import marginals
 from hardner.model.decoders import FORBIDDEN, UNSHOWN
 from hardner.model.encoders import WordEncoder
 from hardner.model.layers import SCORING, Mode, Params, mask_of
+from hardner.model.runtime import CudaGraphRunner, autocast
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
 from hardner.types import Sentence
 
-LONGEST = 128
+_LONGEST = 128
 """Words of a sentence that is learnt from."""
-POOL = 64
+_POOL = 64
 """Batches whose sentences are sorted by length together."""
 
 Heard = Callable[[int, float], None]
 """Told the number of steps done and the last one's loss."""
-EVERY = 50
+_REPORT_EVERY = 50
 """Steps after which it is told."""
 
 
@@ -77,14 +77,14 @@ class Distillation:
         return min(1.0, 20 * (step + 1) / self.steps) * (1 - step / self.steps)
 
 
-def distil(
+def distil_tagger(
     teacher: tuple[Tagger, Params],
     student: Tagger,
     sentences: Sequence[Sentence],
     how: Distillation,
     *,
     device: torch.device | str = "cpu",
-    heard: Heard | None = None,
+    on_progress: Heard | None = None,
 ) -> Params:
     """The student's parameters after its lessons.
 
@@ -98,7 +98,7 @@ def distil(
     """
     if student.tag_sets != teacher[0].tag_sets:
         raise HardnerError("a student needs the heads of its teacher")
-    texts = [Sentence(s.tokens) for s in sentences if 0 < len(s) <= LONGEST]
+    texts = [Sentence(s.tokens) for s in sentences if 0 < len(s) <= _LONGEST]
     if not texts:
         raise HardnerError("there are no sentences to learn from")
     device = torch.device(device)
@@ -113,7 +113,7 @@ def distil(
     current = {name: value.to(device) for name, value in student.init(how.seed).items()}
     optimizer = Optimizer("adamw", weight_decay=1e-2)
     state = optimizer.init(current)
-    replay = Replay([*current.values(), *state.values()])
+    replay = CudaGraphRunner([*current.values(), *state.values()])
     for step, rows in zip(range(how.steps), _batches(lesson.read, how), strict=False):
         torch.manual_seed(seed_of("distil", how.seed, step))
         widths = lesson.widths(rows)
@@ -133,8 +133,8 @@ def distil(
         key = (*(tuple(width.items()) for width in widths), rows.shape)
         inputs = [torch.tensor(how.share(step)), torch.from_numpy(rows)]
         (loss,) = replay(key, compute, inputs)
-        if heard and ((step + 1) % EVERY == 0 or step + 1 == how.steps):
-            heard(step + 1, float(loss))
+        if on_progress and ((step + 1) % _REPORT_EVERY == 0 or step + 1 == how.steps):
+            on_progress(step + 1, float(loss))
     return {name: value.cpu() for name, value in current.items()}
 
 
@@ -160,7 +160,7 @@ class _Lesson:
         )
         heads = torch.arange(len(self.student.tag_sets), device=rows.device)
         with torch.no_grad():
-            with arithmetic("bfloat16", rows.device):
+            with autocast("bfloat16", rows.device):
                 taught = self.teacher.emissions(
                     self.known, self.teacher.encoder(self.known, shown, SCORING), shown, heads
                 )
@@ -189,8 +189,8 @@ def _batches(store: Store, how: Distillation) -> Iterator[Ints]:
     rng: Any = np.random.default_rng(how.seed)
     while True:
         order = rng.permutation(len(lengths))
-        for start in range(0, len(order), size * POOL):
-            pool = order[start : start + size * POOL]
+        for start in range(0, len(order), size * _POOL):
+            pool = order[start : start + size * _POOL]
             pool = pool[np.argsort(lengths[pool], kind="stable")]
             cuts = np.arange(0, len(pool) - size + 1, size)
             for cut in rng.permutation(cuts):

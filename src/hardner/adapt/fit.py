@@ -10,33 +10,33 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hardner.adapt.cached_layers import cache_lower_layers, cached_names, mean_decoder, upper_tagger
+from hardner.adapt.negatives import negative_sentences
+from hardner.adapt.recipe import Recipe
+from hardner.adapt.self_training import TeacherLabels, label_by_teacher
 from hardner.batch import Ints, Store, TagSet
-from hardner.meta.inner_loop import adapt, losses_on
-from hardner.adapt.recipe import Adaptation
-from hardner.adapt.negatives import background
-from hardner.model.runtime import Replay, arithmetic, brisk
-from hardner.meta.inner import PROTOTYPES, Inner, spread, stride
-from hardner.adapt.self_training import Lessons, teach
-from hardner.adapt.cached_layers import lift, lifted, lowered, mean_decoder
+from hardner.meta.inner import PROTOTYPES, InnerLoop, expand_per_task, inner_step
+from hardner.meta.inner_loop import adapt_tasks, losses_on
 from hardner.model.layers import Mode, Params, part_of
+from hardner.model.runtime import CudaGraphRunner, autocast, fit_autocast
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
 from hardner.types import Sentence
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 Heard = Callable[[int, int], None]
 """Told how many steps are done, of how many."""
-POOL = 50
+NEGATIVES_PER_STEP_POOL = 50
 """Background sentences that there are for each one of a step."""
-BLUR = 0.3
+_LENGTH_JITTER = 0.3
 """By what share a sentence may pass for longer or shorter when those of like length are put
 together: else they would be the same ones in every pass."""
-SHAPES = 3
+_GRAPH_SHAPES = 3
 """Of the batches of a fit on a GPU."""
 
 
-def newcomer(
-    tagger: Tagger, params: Params, tag_set: TagSet, adaptation: Adaptation, seeds: Sequence[int]
+def init_target_head(
+    tagger: Tagger, params: Params, tag_set: TagSet, adaptation: Recipe, seeds: Sequence[int]
 ) -> tuple[Tagger, Params]:
     """The tagger with a decoder for a target alone, and its parameters: a new decoder a sample."""
     target = tagger.with_domains([tag_set])
@@ -54,21 +54,21 @@ def newcomer(
     return target, shared | decoder
 
 
-def background_for(adaptation: Adaptation) -> tuple[Sentence, ...]:
+def negatives_for(adaptation: Recipe) -> tuple[Sentence, ...]:
     """What must lie behind the sentences in a store that is fitted to: what a step draws from."""
-    return background()[: POOL * adaptation.background]
+    return negative_sentences()[: NEGATIVES_PER_STEP_POOL * adaptation.negatives]
 
 
-def fit(
+def fit_samples(
     tagger: Tagger,
     params: Params,
     store: Store,
     rows: Ints,
-    adaptation: Adaptation,
+    adaptation: Recipe,
     seeds: Sequence[int],
     unlabelled: Ints | None = None,
-    heard: Heard | None = None,
-    swaps: Ints | None = None,
+    on_progress: Heard | None = None,
+    replacements: Ints | None = None,
 ) -> Params:
     """The parameters fitted to each sample: those of the adapted parts have a task axis.
 
@@ -78,68 +78,70 @@ def fit(
     Args:
         tagger: The network, with a decoder for the target.
         params: Where to start, shared or with a copy for each sample; left as they are.
-        store: The sentences; its last ones are `background_for` the rule.
+        store: The sentences; its last ones are `negatives_for` the rule.
         rows: Of each sample, [M, K]; -1 for none.
         adaptation: The rule.
         seeds: Of each sample; they decide the order of its sentences.
         unlabelled: Rows whose labels do not count, of each sample, [M, N]; -1 for none.
-        heard: Called after each step of a pupil.
-        swaps: Rows of `hardner.adapt.mention_replacement` that each sample learns as well, [M, V]; -1 for none.
+        on_progress: Called after each step of self-training.
+        replacements: Rows of sentences with replaced mentions, of each sample, [M, V]; -1: none.
     """
     if adaptation.prototypes:
         batch = store.batch(torch.from_numpy(rows).to(store.device), store.widths(rows.ravel()))
-        params = adapt(tagger, params, [batch], PROTOTYPES).new
+        params = adapt_tasks(tagger, params, [batch], PROTOTYPES).new
     given = params
     if adaptation.layers:
-        tagger = lift(tagger, params, adaptation.layers)
-        store = lifted(tagger, params, store)
-        params = {n: p for n, p in params.items() if n not in lowered(tagger)}
-    learnt = rows if swaps is None else np.concatenate((rows, swaps), axis=1)
+        tagger = upper_tagger(tagger, params, adaptation.layers)
+        store = cache_lower_layers(tagger, params, store)
+        params = {n: p for n, p in params.items() if n not in cached_names(tagger)}
+    learnt = rows if replacements is None else np.concatenate((rows, replacements), axis=1)
     inner = adaptation.inner(rows.shape[1])
     samples = _Samples(tagger, params, store, learnt, adaptation, inner, seeds)
     found = samples.averaged()
     if unlabelled is not None:
-        with arithmetic(adaptation.precision, store.device):
-            lessons = teach(tagger, found, store, unlabelled)
-        found = samples.averaged(lessons, heard)
-    return given | cautious(found, caution_for(adaptation, store, rows))
+        with autocast(adaptation.precision, store.device):
+            teacher_labels = label_by_teacher(tagger, found, store, unlabelled)
+        found = samples.averaged(teacher_labels, on_progress)
+    return given | add_o_bias(found, o_bias_for(adaptation, store, rows))
 
 
-def caution_for(adaptation: Adaptation, store: Store, rows: Ints) -> Floats:
+def o_bias_for(adaptation: Recipe, store: Store, rows: Ints) -> _Floats:
     """How cautious to be after each sample, [M], whose sentences are at rows [M, K].
 
     A sentence with two mentions is counted beside them, as a few say little about how close
     mentions stand.
     """
     mentions = store.mentions[rows]
-    close: Floats = (mentions.sum(1) + 2.0) / ((mentions > 0).sum(1) + 1.0)
-    bold: Floats = adaptation.boldness / (rows >= 0).sum(1)
-    return adaptation.rarity / close**2 + adaptation.caution - bold
+    close: _Floats = (mentions.sum(1) + 2.0) / ((mentions > 0).sum(1) + 1.0)
+    bold: _Floats = adaptation.o_bias_size / (rows >= 0).sum(1)
+    return adaptation.o_bias_density / close**2 + adaptation.o_bias - bold
 
 
-def cautious(params: Params, caution: Floats) -> Params:
+def add_o_bias(params: Params, o_bias: _Floats) -> Params:
     """The parameters of each sample with so much, [M], added to the score of being outside."""
-    if not caution.any():
+    if not o_bias.any():
         return params
     bias = params["decoder.bias"].clone()  # [M, 1, C]
-    bias[..., 0] += torch.from_numpy(caution).to(bias).unsqueeze(1)
+    bias[..., 0] += torch.from_numpy(o_bias).to(bias).unsqueeze(1)
     return params | {"decoder.bias": bias}
 
 
 class _Samples(NamedTuple):
-    """What `fit` is given."""
+    """What `fit_samples` is given."""
 
     tagger: Tagger
     params: Params
     store: Store
     rows: Ints
-    rule: Adaptation
-    inner: Inner
+    rule: Recipe
+    inner: InnerLoop
     seeds: Sequence[int]
 
-    def averaged(self, lessons: Lessons | None = None, heard: Heard | None = None) -> Params:
+    def averaged(
+        self, teacher_labels: TeacherLabels | None = None, on_progress: Heard | None = None
+    ) -> Params:
         """The mean of the parameters fitted to each sample in different orders."""
-        ways = self.rule.soup
+        ways = self.rule.restarts
         many = self._replace(
             params={
                 n: p.repeat_interleave(ways, 0) if p.shape[0] > 1 else p
@@ -148,66 +150,79 @@ class _Samples(NamedTuple):
             rows=np.repeat(self.rows, ways, axis=0),  # [M * ways, K]
             seeds=[seed_of(w, seed) if w else seed for seed in self.seeds for w in range(ways)],
         )
-        found = many.fitted(lessons and lessons.repeat(ways), heard)
+        found = many.fitted(teacher_labels and teacher_labels.repeat(ways), on_progress)
         return {
             n: p.unflatten(0, (-1, ways)).mean(1) if p.shape[0] == len(many.rows) else p
             for n, p in found.items()
         }
 
-    def fitted(self, lessons: Lessons | None, heard: Heard | None) -> Params:
+    def fitted(self, teacher_labels: TeacherLabels | None, on_progress: Heard | None) -> Params:
         """The parameters fitted to each sample, and to lessons if there are any."""
         tagger, params, store, rows, rule, inner, seeds = self
-        if lessons:
-            steps = max(inner.steps, rule.pupil.steps)
-            inner = replace(inner, steps=steps, rate=inner.rate * rule.pupil.rate)
-        order, more = self.order(inner.steps, lessons)
-        start = spread(params, inner.parts, len(rows))
+        if teacher_labels:
+            steps = max(inner.steps, rule.self_training.steps)
+            inner = replace(inner, steps=steps, rate=inner.rate * rule.self_training.rate)
+        order, more = self.order(inner.steps, teacher_labels)
+        start = expand_per_task(params, inner.parts, len(rows))
         moving = [name for name in start if part_of(name) in inner.parts]
         current = start | {name: start[name].detach().clone() for name in moving}
         state = inner.optimizer.init({name: current[name] for name in moving})
-        replay = Replay([current[name] for name in moving] + list(state.values()))
+        replay = CudaGraphRunner([current[name] for name in moving] + list(state.values()))
         fused = inner.optimizer.rule == "adamw"
         mode = Mode(rule.dropout)
-        tail = Tail([current[name] for name in moving], inner.steps - int(rule.tail * inner.steps))
-        for step, (drawn, widths) in enumerate(zip(order, shapes(store, order), strict=True)):
+        iterate_averaging = IterateAverage(
+            [current[name] for name in moving],
+            inner.steps - int(rule.iterate_averaging * inner.steps),
+        )
+        for step, (drawn, widths) in enumerate(zip(order, batch_widths(store, order), strict=True)):
             torch.manual_seed(seed_of("dropout", step, *seeds))
 
             def compute(
                 rate: Tensor, drawn: Tensor, widths: dict[str, int] = widths
             ) -> tuple[list[Tensor], list[Tensor]]:
                 batch = store.batch(drawn, widths)
-                if lessons:
-                    losses = lessons.losses(tagger, batch, drawn[:, -more:], rule.pupil.trust, mode)
+                if teacher_labels:
+                    losses = teacher_labels.losses(
+                        tagger,
+                        batch,
+                        drawn[:, -more:],
+                        rule.self_training.pseudo_label_weight,
+                        mode,
+                    )
                 else:
                     losses = losses_on(tagger, batch, mode)
-                with brisk(rule.precision, store.device):
-                    done = stride(losses, current, start, inner, state, rate, inplace=fused)
+                with fit_autocast(rule.precision, store.device):
+                    done = inner_step(losses, current, start, inner, state, rate, inplace=fused)
                 return [done.moved[name] for name in moving] + [done.state[k] for k in state], []
 
             inputs = [torch.tensor(1 - step / inner.steps), torch.from_numpy(drawn)]
             replay((tuple(widths.items()), drawn.shape), compute, inputs)
-            tail.after(step)
-            if lessons and heard:
-                heard(step + 1, inner.steps)
-        return current | dict(zip(moving, tail.mean(), strict=True))
+            iterate_averaging.after(step)
+            if teacher_labels and on_progress:
+                on_progress(step + 1, inner.steps)
+        return current | dict(zip(moving, iterate_averaging.mean(), strict=True))
 
-    def order(self, steps: int, lessons: Lessons | None) -> tuple[Ints, int]:
+    def order(self, steps: int, teacher_labels: TeacherLabels | None) -> tuple[Ints, int]:
         """What each step learns from: [steps, M, sentences]; so many at the end have no labels."""
         widths = self.store.tags.widths
-        parts = [batches(self.rows, widths, steps, self.rule.batch, self.seeds)]
-        if size := len(background_for(self.rule)):
+        parts = [length_batches(self.rows, widths, steps, self.rule.batch, self.seeds)]
+        if size := len(negatives_for(self.rule)):
             last = len(self.store.tags.widths) - 1
             draws = [np.random.default_rng(seed) for seed in self.seeds]
-            shape = (steps, self.rule.background)
+            shape = (steps, self.rule.negatives)
             beside = [draw.integers(last - size, last, shape) for draw in draws]
             parts.append(np.stack(beside, axis=1))
-        if lessons:
+        if teacher_labels:
             others = [seed_of("unlabelled", seed) for seed in self.seeds]
-            parts.append(batches(lessons.rows, widths, steps, self.rule.pupil.batch, others))
-        return np.concatenate(parts, axis=2), parts[-1].shape[2] if lessons else 0
+            parts.append(
+                length_batches(
+                    teacher_labels.rows, widths, steps, self.rule.self_training.batch, others
+                )
+            )
+        return np.concatenate(parts, axis=2), parts[-1].shape[2] if teacher_labels else 0
 
 
-class Tail:
+class IterateAverage:
     """The mean of parameters over the last steps: the path of few large steps is not smooth."""
 
     def __init__(self, current: list[Tensor], first: int) -> None:
@@ -231,7 +246,7 @@ class Tail:
         return [total / self._steps for total in self._sums] or self._current
 
 
-def batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:
+def length_batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:
     """What each step learns from: passes over each sample, cut into batches of like lengths.
 
     Sentences of about the same length lie together, so that little of a batch is padding, and the
@@ -257,7 +272,7 @@ def batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Sequence[int
     for task, (own, cut, seed) in enumerate(zip(each, parts, seeds, strict=True)):
         rng = np.random.default_rng(seed)
         for first in range(0, steps, cut):
-            about = widths[own] * rng.uniform(1 - BLUR, 1 + BLUR, len(own))
+            about = widths[own] * rng.uniform(1 - _LENGTH_JITTER, 1 + _LENGTH_JITTER, len(own))
             alike = np.array_split(own[about.argsort(kind="stable")], cut)
             turns = np.random.default_rng(first).permutation(cut)  # the same for all samples
             for step, turn in zip(range(first, steps), turns, strict=False):
@@ -265,16 +280,18 @@ def batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Sequence[int
     return found
 
 
-def shapes(store: Store, order: Ints) -> list[dict[str, int]]:
+def batch_widths(store: Store, order: Ints) -> list[dict[str, int]]:
     """How wide the batch of each step is: on a CPU no wider than it must be.
 
-    On a GPU, where every shape is captured anew, there are `SHAPES` for all steps at most.
+    On a GPU, where every shape is captured anew, there are `_GRAPH_SHAPES` for all steps at most.
     """
     each = [store.packed_widths(drawn) for drawn in order]
     if store.device.type == "cpu":
         return each
     wide = np.array([widths.get("packed", widths["words"]) for widths in each])
-    levels = np.unique(np.quantile(wide, np.arange(1, SHAPES + 1) / SHAPES, method="higher"))
+    levels = np.unique(
+        np.quantile(wide, np.arange(1, _GRAPH_SHAPES + 1) / _GRAPH_SHAPES, method="higher")
+    )
     level = levels.searchsorted(wide)
     made = [
         store.packed_widths(order[level == i].reshape(-1, order.shape[-1]))

@@ -15,20 +15,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 DRAWS = 2000
-LEVEL = 0.9
+INTERVAL_LEVEL = 0.9
 """Share of the draws that an interval holds."""
 EXPONENT = (0.23, 0.14)
 """Mean and deviation of b between neighbours of the 306 published pairs of 5 to 100 shots."""
-LUCK = 0.25
+_LUCK = 0.25
 """Deviation of log(1 - F1) between models that learnt from other sentences, times their root."""
-BEST = 0.995
+_BEST = 0.995
 """No F1 is thought to be better, so that the law's logarithms exist."""
 
 
 @dataclass(frozen=True)
-class Range:
+class Interval:
     """A number that is known up to chance."""
 
     value: float
@@ -36,18 +36,18 @@ class Range:
     high: float
 
     @classmethod
-    def of(cls, draws: Floats) -> "Range":
-        """The mean, and where the middle `LEVEL` of the draws lies."""
-        low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    def of(cls, draws: _Floats) -> "Interval":
+        """The mean, and where the middle `INTERVAL_LEVEL` of the draws lies."""
+        low, high = np.quantile(draws, ((1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2))
         return cls(float(draws.mean()), float(low), float(high))
 
 
 @dataclass(frozen=True)
-class Trial:
+class HeldOutScores:
     """How models that learnt from so many sentences did on sentences held out from them."""
 
     learnt: float
-    counts: Floats
+    counts: _Floats
     """tp, fp and fn of each sentence [K, 3]; zeros for one that was not held out."""
 
 
@@ -55,8 +55,8 @@ class Trial:
 class Forecast:
     """What to expect of a model that learns from all sentences."""
 
-    f1: Range
-    gain: Range
+    f1: Interval
+    gain: Interval
     """What `more` sentences would add to it."""
     more: int
     exponent: float
@@ -64,7 +64,7 @@ class Forecast:
 
 
 def forecast(
-    large: Trial, small: Trial | None, sentences: int, more: int = 10, seed: int = 0
+    large: HeldOutScores, small: HeldOutScores | None, sentences: int, more: int = 10, seed: int = 0
 ) -> Forecast:
     """Carry what was seen on held-out sentences over to a model of all, and of more.
 
@@ -77,31 +77,31 @@ def forecast(
     """
     rng = np.random.default_rng((seed, 1))
     trials = [large] if small is None else [large, small]
-    missed = 1 - np.minimum(resampled(np.stack([t.counts for t in trials]), seed), BEST)
+    missed = 1 - np.minimum(resampled(np.stack([t.counts for t in trials]), seed), _BEST)
     b = _exponent([t.learnt for t in trials], missed, rng)
-    luck = np.exp(rng.normal(0, LUCK / sentences**0.5, DRAWS))
+    luck = np.exp(rng.normal(0, _LUCK / sentences**0.5, DRAWS))
     now = np.minimum(missed[0] * (sentences / large.learnt) ** -b * luck, 1.0)
     then = now * ((sentences + more) / sentences) ** -b
-    f1 = Range.of(1 - now)
+    f1 = Interval.of(1 - now)
     # The imaginary sentence widens the interval; it has no say in the most likely value.
     likely = 1 - (1 - f1_of(large.counts)) * (sentences / large.learnt) ** -float(b.mean())
     f1 = replace(f1, value=min(max(likely, f1.low), f1.high))
-    return Forecast(f1, Range.of(now - then), more, float(b.mean()))
+    return Forecast(f1, Interval.of(now - then), more, float(b.mean()))
 
 
-def f1_of(counts: Floats) -> float:
+def f1_of(counts: _Floats) -> float:
     """Of all sentences together; 0 where nothing is right."""
     tp, fp, fn = counts.sum(0).tolist()
     return float(2 * tp / (2 * tp + fp + fn)) if tp else 0.0
 
 
-def _exponent(learnt: list[float], missed: Floats, rng: np.random.Generator) -> Floats:
+def _exponent(learnt: list[float], missed: _Floats, rng: np.random.Generator) -> _Floats:
     """Draws of b: what is known beforehand and what was seen, weighed by their precision."""
     mean, deviation = EXPONENT
     if len(learnt) == 2 and learnt[1] < learnt[0]:
         apart = np.log(learnt[0] / learnt[1])
         seen = np.log(missed[1] / missed[0]) / apart
-        luck = LUCK * (1 / learnt[0] + 1 / learnt[1]) ** 0.5 / apart
+        luck = _LUCK * (1 / learnt[0] + 1 / learnt[1]) ** 0.5 / apart
         noise = float(seen.var()) + luck**2
         share = deviation**2 / (deviation**2 + noise)
         mean += share * (float(seen.mean()) - mean)
@@ -109,7 +109,7 @@ def _exponent(learnt: list[float], missed: Floats, rng: np.random.Generator) -> 
     return np.maximum(rng.normal(mean, deviation, DRAWS), 0.0)
 
 
-def resampled(counts: Floats, seed: int = 0) -> Floats:
+def resampled(counts: _Floats, seed: int = 0) -> _Floats:
     """Draws of the F1 that counts [N, K, 3] are a sample of, paired between the N: [N, DRAWS]."""
     tp, fp, fn = np.moveaxis(np.asarray(counts, np.float64), -1, 0)  # [N, K]
     right, every = 2 * tp, 2 * tp + fp + fn
@@ -122,7 +122,7 @@ def resampled(counts: Floats, seed: int = 0) -> Floats:
     shape = max((len(there) - 1) / (len(there) + 1), 0.25)
     weights = rng.gamma(shape, 1 / shape, (len(there), DRAWS))
     usual = weight * every[:, there].mean(1, keepdims=True)  # [N, DRAWS]
-    found: Floats = (right[:, there] @ weights + fancied * usual) / (
+    found: _Floats = (right[:, there] @ weights + fancied * usual) / (
         every[:, there] @ weights + usual
     )
     return found

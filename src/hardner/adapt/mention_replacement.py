@@ -14,7 +14,7 @@ from hardner.batch import Ints
 from hardner.types import Sentence, Span
 
 
-class Swap(NamedTuple):
+class Replacement(NamedTuple):
     """A sentence with the mentions of another."""
 
     sentence: Sentence
@@ -24,7 +24,7 @@ class Swap(NamedTuple):
     """Whose mentions they are."""
 
 
-def swapped(sentences: Sequence[Sentence], most: int, seed: int) -> list[Swap]:
+def replace_mentions(sentences: Sequence[Sentence], most: int, seed: int) -> list[Replacement]:
     """Sentences with the mentions of others: so many, or as many as there can be."""
     rng = random.Random(seed)
     bearing = [row for row, sentence in enumerate(sentences) if sentence.spans]
@@ -34,7 +34,9 @@ def swapped(sentences: Sequence[Sentence], most: int, seed: int) -> list[Swap]:
     for pair in rng.sample(pairs, min(most, len(pairs))):
         at, other = divmod(pair, others)
         place, giver = bearing[at], bearing[other + (other >= at)]  # never the same
-        found.append(Swap(with_mentions(sentences[place], sentences[giver], rng), place, giver))
+        found.append(
+            Replacement(with_mentions(sentences[place], sentences[giver], rng), place, giver)
+        )
     return found
 
 
@@ -53,7 +55,7 @@ def with_mentions(sentence: Sentence, giver: Sentence, rng: random.Random) -> Se
     return Sentence((*tokens, *sentence.tokens[at:]), tuple(spans), sentence.id)
 
 
-def of_samples(
+def replacements_for(
     samples: Sequence[Sequence[Sentence]], most: int, seeds: Sequence[int], first: int
 ) -> tuple[list[Sentence], Ints | None]:
     """What is swapped within each sample, and where that lies: [M, V], -1 for none.
@@ -69,13 +71,13 @@ def of_samples(
     sentences: list[Sentence] = []
     rows = []
     for sample, seed in zip(samples, seeds, strict=True):
-        made = [swap.sentence for swap in swapped(sample, most, seed)]
+        made = [swap.sentence for swap in replace_mentions(sample, most, seed)]
         rows.append(range(first + len(sentences), first + len(sentences) + len(made)))
         sentences += made
-    return sentences, filled(rows)
+    return sentences, pad_rows(rows)
 
 
-def filled(rows: Sequence[Sequence[int]]) -> Ints:
+def pad_rows(rows: Sequence[Sequence[int]]) -> Ints:
     """Rows of different lengths as an array, -1 for none."""
     found = np.full((len(rows), max(map(len, rows), default=0)), -1, np.int64)
     for row, own in zip(found, rows, strict=True):

@@ -11,13 +11,13 @@ from importlib.resources import files
 from hardner.text import tokenize
 from hardner.types import Sentence
 
-FILE = "assets/background.jsonl"
+_FILE = "assets/background.jsonl"
 
 
 @lru_cache(maxsize=1)
-def background() -> tuple[Sentence, ...]:
+def negative_sentences() -> tuple[Sentence, ...]:
     """Sentences whose names of any kind are left out, so that no word of them is in a mention."""
-    lines = files("hardner").joinpath(FILE).read_text("utf-8").splitlines()
+    lines = files("hardner").joinpath(_FILE).read_text("utf-8").splitlines()
     bare = (_without_names(json.loads(line)) for line in lines)
     return tuple(sentence for sentence in bare if sentence.tokens)
 

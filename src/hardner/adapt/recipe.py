@@ -5,18 +5,18 @@ from math import ceil
 from typing import Literal
 
 from hardner.errors import HardnerError
-from hardner.model.runtime import Precision
-from hardner.meta.inner import Inner
+from hardner.meta.inner import InnerLoop
 from hardner.meta.methods import scaled
 from hardner.meta.optim import Optimizer
 from hardner.model.bert import BertEncoder
-from hardner.model.decoders import Kind
+from hardner.model.decoders import DecoderKind
 from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.runtime import Precision
 from hardner.model.tagger import Tagger
 
 
 @dataclass(frozen=True)
-class Pupil:
+class SelfTraining:
     """How it goes on where there are sentences without labels (`hardner.adapt.self_training`)."""
 
     steps: int = 100
@@ -25,12 +25,12 @@ class Pupil:
     """Of the rule's rate, the share of the first step."""
     batch: int = 16
     """Of those sentences, how many each step learns from as well."""
-    trust: float = 1.0
+    pseudo_label_weight: float = 1.0
     """The weight of one of them beside that of a labelled one."""
 
 
 @dataclass(frozen=True)
-class Adaptation:
+class Recipe:
     """The steps from a model to one for a target."""
 
     steps: int
@@ -43,7 +43,7 @@ class Adaptation:
     """Sentences of a step, at most."""
     passes: float = 0.0
     """Over the sentences, if that takes more than ``steps``."""
-    calm: bool = False
+    sqrt_rate_scaling: bool = False
     """Whether the rate is then lower, by the square root of how many times more steps it takes."""
     clip: float = 5.0
     dropout: float = 0.2
@@ -59,35 +59,35 @@ class Adaptation:
     """How many of a transformer's layers, from the top, are fitted; 0 for all and its table."""
     start: Literal["random", "zero", "mean"] = "random"
     """Of a new decoder; the mean is that of the model's decoders for a single label."""
-    decoder: Kind | None = None
+    decoder: DecoderKind | None = None
     """Its kind; by default the model's own."""
-    tail: float = 0.0
+    iterate_averaging: float = 0.0
     """Share of the steps, the last ones, of whose parameters the mean is taken."""
-    soup: int = 1
+    restarts: int = 1
     """How often a sample is fitted, in another order each time; the outcomes are averaged."""
-    background: int = 0
+    negatives: int = 0
     """Sentences of `hardner.adapt.negatives` that each step learns from as well."""
-    swaps: int = 0
+    replacements: int = 0
     """Sentences that are learnt as well, each one of the sample with the mentions of another."""
-    caution: float = 0.0
+    o_bias: float = 0.0
     """Added in the end to the score of being outside a mention."""
-    rarity: float = 0.0
+    o_bias_density: float = 0.0
     """Added to it as well, divided by the square of how many mentions a sentence holds that has
     any: where mentions stand close, few sentences are without one."""
-    boldness: float = 0.0
+    o_bias_size: float = 0.0
     """Divided by the number of sentences and taken from it: the fewer there are, the more mentions
     are unlike theirs."""
-    pupil: Pupil = Pupil()
+    self_training: SelfTraining = SelfTraining()
     """Used where there are sentences without labels only."""
 
-    def inner(self, sentences: int) -> Inner:
+    def inner(self, sentences: int) -> InnerLoop:
         """The rule for so many sentences."""
         size = min(self.batch, sentences)
         steps = max(self.steps, ceil(self.passes * sentences / size))
         rate = scaled(self.rate, size) if self.scaled else self.rate
-        return Inner(
+        return InnerLoop(
             steps,
-            rate=rate * (self.steps / steps) ** 0.5 if self.calm else rate,
+            rate=rate * (self.steps / steps) ** 0.5 if self.sqrt_rate_scaling else rate,
             parts=self.parts,
             optimizer=self.optimizer,
             scales=self.scales,
@@ -99,18 +99,18 @@ class Adaptation:
 # HGDA, appendix: SGD with momentum, a linear schedule, all of T' as one batch, Eq. 3. How many
 # steps it takes is not said.
 _PAPER = Optimizer("sgd", momentum=0.9, weight_decay=1e-6)
-_PAPER_RECURRENT = Adaptation(200, 1e-2, _PAPER, scaled=True, passes=20)
-_PAPER_TRANSFORMER = Adaptation(200, 1e-5, _PAPER, scaled=True, passes=20)
+_PAPER_RECURRENT = Recipe(200, 1e-2, _PAPER, scaled=True, passes=20)
+_PAPER_TRANSFORMER = Recipe(200, 1e-5, _PAPER, scaled=True, passes=20)
 
 _BEST = Optimizer("adamw", weight_decay=0.01)
-_BEST_BIGRU = Adaptation(
+_BEST_BIGRU = Recipe(
     150,
     4e-3,
     _BEST,
     batch=16,
     passes=15,
     scales={"decoder": 5.0},  # it starts from nothing
-    background=8,
+    negatives=8,
 )
 _BEST_BILSTM = replace(
     _BEST_BIGRU,
@@ -118,12 +118,12 @@ _BEST_BILSTM = replace(
     passes=30,
     dropout=0.5,
     scales={"decoder": 50.0},
-    tail=0.7,
-    background=3,
-    swaps=32,
-    boldness=12.0,
+    iterate_averaging=0.7,
+    negatives=3,
+    replacements=32,
+    o_bias_size=12.0,
 )
-_BEST_TRANSFORMER = Adaptation(
+_BEST_TRANSFORMER = Recipe(
     50,
     7e-4,
     _BEST,
@@ -136,11 +136,11 @@ _BEST_TRANSFORMER = Adaptation(
     layers=4,
     start="zero",
     decoder="crf",
-    tail=0.7,
-    background=8,
-    soup=3,
-    swaps=32,
-    rarity=3.0,
+    iterate_averaging=0.7,
+    negatives=8,
+    restarts=3,
+    replacements=32,
+    o_bias_density=3.0,
 )
 
 # On two cores, so that a user need not wait: one fit of fewer and larger steps.
@@ -148,16 +148,16 @@ _QUICK_TRANSFORMER = replace(
     _BEST_TRANSFORMER,
     steps=35,
     rate=1e-3,
-    calm=True,
-    background=5,
-    soup=1,
-    swaps=16,
-    caution=1.0,
-    rarity=0.0,
-    pupil=Pupil(steps=50),
+    sqrt_rate_scaling=True,
+    negatives=5,
+    restarts=1,
+    replacements=16,
+    o_bias=1.0,
+    o_bias_density=0.0,
+    self_training=SelfTraining(steps=50),
 )
 
-PRESETS: dict[str, dict[str, Adaptation]] = {
+RECIPES: dict[str, dict[str, Recipe]] = {
     "paper": {
         "bilstm": _PAPER_RECURRENT,
         "bigru": _PAPER_RECURRENT,
@@ -168,26 +168,26 @@ PRESETS: dict[str, dict[str, Adaptation]] = {
         "bilstm": _BEST_BILSTM,
         "bigru": _BEST_BIGRU,
         "transformer": _BEST_TRANSFORMER,
-        "bert": Adaptation(
+        "bert": Recipe(
             150, 5e-5, _BEST, batch=16, passes=5, clip=1.0, dropout=0.1, precision="bfloat16"
         ),
     },
 }
-PRESETS["quick"] = PRESETS["best"] | {"transformer": _QUICK_TRANSFORMER}
+RECIPES["quick"] = RECIPES["best"] | {"transformer": _QUICK_TRANSFORMER}
 """By name and encoder: the papers' own values, what works better, and what is quick on a CPU."""
 
 
-def adaptation(preset: str, encoder: str) -> Adaptation:
+def recipe_for(preset: str, encoder: str) -> Recipe:
     """The preset of that name for a kind of encoder."""
-    if preset not in PRESETS:
-        raise HardnerError(f"no adaptation preset {preset!r}; there are {', '.join(PRESETS)}")
-    if encoder not in PRESETS[preset]:
-        known = ", ".join(PRESETS[preset])
+    if preset not in RECIPES:
+        raise HardnerError(f"no adaptation preset {preset!r}; there are {', '.join(RECIPES)}")
+    if encoder not in RECIPES[preset]:
+        known = ", ".join(RECIPES[preset])
         raise HardnerError(f"no adaptation preset for an encoder {encoder!r}; there are {known}")
-    return PRESETS[preset][encoder]
+    return RECIPES[preset][encoder]
 
 
-def kind_of(tagger: Tagger) -> str:
+def encoder_kind(tagger: Tagger) -> str:
     """The kind of a tagger's encoder, as experiments and presets name it."""
     if isinstance(tagger.encoder, WordEncoder):
         return f"bi{tagger.encoder.cell}"

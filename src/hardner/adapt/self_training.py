@@ -24,26 +24,26 @@ from hardner.batch import Batch, Ints, Store
 from hardner.meta.terms import Losses
 from hardner.model import crf
 from hardner.model.crf_chain import FLOOR, chain
-from hardner.model.decoders import FORBIDDEN, UNSHOWN, Emissions, Kind, tag_loss
+from hardner.model.decoders import FORBIDDEN, UNSHOWN, DecoderKind, Emissions, tag_loss
 from hardner.model.heads import mean_over
 from hardner.model.layers import SCORING, Mode, Params, mask_of
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
 from hardner.types import Sentence
 
-LONGEST = 64
+LONGEST_UNLABELLED = 64
 """Words of a sentence that is learnt from: one longer would make a whole batch as wide."""
-ROOM = {"cpu": 1 << 13, "cuda": 1 << 16}
+_WORDS_AT_ONCE = {"cpu": 1 << 13, "cuda": 1 << 16}
 """Words that are taught at once, padding and all samples counted."""
 
 
-def ranked(sentences: Sequence[Sentence], seed: int = 0) -> list[int]:
+def usable_sentences(sentences: Sequence[Sentence], seed: int = 0) -> list[int]:
     """Those that can be learnt from, each text once, in an order that hashes of them decide."""
-    once = {s.tokens: row for row, s in enumerate(sentences) if 0 < len(s) <= LONGEST}
+    once = {s.tokens: row for row, s in enumerate(sentences) if 0 < len(s) <= LONGEST_UNLABELLED}
     return [once[text] for text in sorted(once, key=lambda text: seed_of(seed, *text))]
 
 
-def beside(
+def unlabelled_rows(
     pool: Sequence[Sentence], order: Sequence[int], drawn: Sequence[Sequence[int]], most: int
 ) -> Ints:
     """For each sample drawn of a pool, rows in that order of texts it does not hold: [M, N]."""
@@ -56,7 +56,7 @@ def beside(
 
 
 @dataclass(frozen=True)
-class Opinions:
+class SoftLabels:
     """What teachers think of sentences, or what they are expected to."""
 
     tags: Tensor
@@ -65,7 +65,7 @@ class Opinions:
     """How often each step between tags is expected, outside being the last: [M, B, C + 1, C + 1]"""
 
 
-def opinions(emissions: Emissions) -> Opinions:
+def soft_labels(emissions: Emissions) -> SoftLabels:
     """Of decoders, under what their schemes allow."""
     scores, lengths, limits = emissions
     mask = pad(mask_of(lengths, scores.shape[2]), (0, 1))  # one more word outside, behind the last
@@ -73,10 +73,10 @@ def opinions(emissions: Emissions) -> Opinions:
     pairs = crf.posterior(made.emissions, made.steps).pairs()  # [M, B, T + 1, S, S]
     steps = pairs.sum(2)
     steps[..., -1, -1] = 0  # in the padding
-    return Opinions(pairs.sum(-2)[:, :, :-1, :-1], steps)
+    return SoftLabels(pairs.sum(-2)[:, :, :-1, :-1], steps)
 
 
-def opinion_loss(kind: Kind, emissions: Emissions, wanted: Opinions) -> Tensor:
+def soft_label_loss(kind: DecoderKind, emissions: Emissions, wanted: SoftLabels) -> Tensor:
     """The cross-entropy of decoders to opinions, averaged as `tag_loss` is: [M]."""
     scores, lengths, limits = emissions
     scores = scores.float() if scores.dtype.itemsize < 4 else scores
@@ -94,7 +94,7 @@ def opinion_loss(kind: Kind, emissions: Emissions, wanted: Opinions) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Lessons:
+class TeacherLabels:
     """What each sample's teacher thinks of the sentences without labels that the sample has."""
 
     rows: Ints
@@ -102,33 +102,33 @@ class Lessons:
     starts: Tensor
     """Where the words of a sentence begin among all words of the store."""
     tags: Tensor
-    """As in `Opinions`, of all words of the store: [M, words, C]."""
+    """As in `SoftLabels`, of all words of the store: [M, words, C]."""
     steps: Tensor
-    """As in `Opinions`, of all its sentences: [M, sentences + 1, C + 1, C + 1]."""
+    """As in `SoftLabels`, of all its sentences: [M, sentences + 1, C + 1, C + 1]."""
 
-    def repeat(self, times: int) -> "Lessons":
+    def repeat(self, times: int) -> "TeacherLabels":
         """Each sample's so many times in a row."""
         if times == 1:
             return self
         many = [value.repeat_interleave(times, 0) for value in (self.tags, self.steps)]
         return replace(self, rows=np.repeat(self.rows, times, 0), tags=many[0], steps=many[1])
 
-    def of(self, rows: Tensor, batch: Batch) -> Opinions:
+    def of(self, rows: Tensor, batch: Batch) -> SoftLabels:
         """Of some rows [M, U], in the width of a batch whose last sentences they are."""
         task = torch.arange(len(rows), device=rows.device).unsqueeze(1)  # [M, 1]
         place, there = _places(self.starts, rows, batch.lengths[:, -rows.shape[1] :], batch)
         flat = task.unsqueeze(-1) * self.tags.shape[1] + place  # [M, U, T]
         tags = self.tags.flatten(0, 1)[flat] * there.unsqueeze(-1)
-        return Opinions(tags, self.steps[task, rows])
+        return SoftLabels(tags, self.steps[task, rows])
 
     def losses(
-        self, tagger: Tagger, batch: Batch, rows: Tensor, trust: float, mode: Mode
+        self, tagger: Tagger, batch: Batch, rows: Tensor, pseudo_label_weight: float, mode: Mode
     ) -> Losses:
         """The tagging loss on a batch whose last sentences, at ``rows``, have opinions alone.
 
-        Each of them weighs ``trust`` times as much as one with tags.
+        Each of them weighs ``pseudo_label_weight`` times as much as one with tags.
         """
-        known, more = batch.lengths.shape[1] - rows.shape[1], trust * rows.shape[1]
+        known, more = batch.lengths.shape[1] - rows.shape[1], pseudo_label_weight * rows.shape[1]
 
         def losses(
             params: Params, names: Collection[str], cut: Collection[str]
@@ -139,18 +139,18 @@ class Lessons:
             own = Emissions(scores[:, :known], lengths[:, :known], limits)
             other = Emissions(scores[:, known:], lengths[:, known:], limits)
             told = tag_loss(tagger.decoder, own, replace(batch, tags=batch.tags[:, :known]))
-            thought = opinion_loss(tagger.decoder, other, self.of(rows, batch))
+            thought = soft_label_loss(tagger.decoder, other, self.of(rows, batch))
             return {"tag": (known * told + more * thought) / (known + more)}
 
         return losses
 
 
 @torch.no_grad()
-def teach(tagger: Tagger, params: Params, store: Store, rows: Ints) -> Lessons:
+def label_by_teacher(tagger: Tagger, params: Params, store: Store, rows: Ints) -> TeacherLabels:
     """What each sample's parameters think of its sentences, at rows [M, N] of the store."""
     starts, tags, device = store.tags.starts, tagger.tags, store.device
     nothing = torch.zeros(len(rows), 1, 1, 1, device=device, dtype=params["decoder.weight"].dtype)
-    made = Lessons(
+    made = TeacherLabels(
         rows,
         starts,
         nothing[..., 0].repeat(1, len(store.tags.values), tags),
@@ -160,7 +160,7 @@ def teach(tagger: Tagger, params: Params, store: Store, rows: Ints) -> Lessons:
     for some in _alike(store, rows):
         at = torch.from_numpy(some).to(device)
         batch = store.batch(at, store.widths(some.ravel()))
-        found = opinions(tagger.emissions(params, tagger.encoder(params, batch, SCORING), batch))
+        found = soft_labels(tagger.emissions(params, tagger.encoder(params, batch, SCORING), batch))
         place, there = _places(starts, at, batch.lengths, batch)
         whose = task.unsqueeze(-1).expand_as(place)
         made.tags[whose[there], place[there]] = found.tags[there].to(made.tags.dtype)
@@ -175,7 +175,7 @@ def _alike(store: Store, rows: Ints) -> Iterator[Ints]:
     start = 0
     while start < order.shape[1]:
         widest = max(store.widths(order[:, start]).values())
-        size = max(1, ROOM[store.device.type] // (widest * len(rows)))
+        size = max(1, _WORDS_AT_ONCE[store.device.type] // (widest * len(rows)))
         yield np.ascontiguousarray(order[:, start : start + size])
         start += size
 

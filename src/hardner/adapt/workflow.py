@@ -12,37 +12,45 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from hardner.adapt import checks as guard
+from hardner.adapt.cross_validation import (
+    Course,
+    CrossValidation,
+    Heard,
+    average_params,
+    count_fits,
+    count_spans,
+    cross_validate,
+)
+from hardner.adapt.examples import Examples, examples
+from hardner.adapt.forecast import Forecast, forecast
+from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
+from hardner.adapt.self_training import usable_sentences
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.adapt.recipe import Adaptation, adaptation, kind_of
-from hardner.adapt.self_training import ranked
 from hardner.model.describe import load_model
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
-from hardner.adapt import checks as guard
-from hardner.tag.calibration import likeliest, loss_of
-from hardner.adapt.cross_validation import Course, Crossed, Heard, counted, crossed, mean, models_of
-from hardner.adapt.examples import Examples, examples
-from hardner.adapt.forecast import Forecast, forecast
-from hardner.tag.added_heads import Model, first_copy, grafted
+from hardner.tag.added_heads import Model, add_head, first_copy
+from hardner.tag.calibration import best_temperature, loss_of
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
 FOLDS = 3
-KNOWN = 0.5
+_USEFUL_HEAD_F1 = 0.5
 """F1 on the sentences from which on a label of the model is what the new one starts from."""
-LOOK = 200
+_CHECKED_UNLABELLED = 200
 """Unlabelled sentences that must not end up all tagged."""
-TEXT = {"cpu": 300, "cuda": 1200}
+_MOST_UNLABELLED = {"cpu": 300, "cuda": 1200}
 """Unlabelled sentences that are learnt from, at most."""
-PUPIL = 10
+_SELF_TRAINING_COST = 10
 """The work of one that learns from them is counted as so many models."""
-DOUBT = 10
+_TEMPERATURE_PRIOR = 10
 """Mentions whose weight a temperature of 1 has beside those that were held out."""
 
 
 @dataclass(frozen=True)
-class Report:
+class AdaptationReport:
     """What was learnt from, and what to expect."""
 
     label: str
@@ -59,14 +67,14 @@ class Report:
     """What the user should know, a line each."""
 
 
-class Outcome(NamedTuple):
+class AdaptationResult(NamedTuple):
     """An adapted predictor, and what to expect of it."""
 
     predictor: Predictor
-    report: Report
+    report: AdaptationReport
 
 
-def adapt(
+def adapt_predictor(
     predictor: Predictor,
     sentences: Iterable[Sentence],
     label: str | None = None,
@@ -76,8 +84,8 @@ def adapt(
     folds: int = FOLDS,
     seed: int = 0,
     force: bool = False,
-    heard: Heard | None = None,
-) -> Outcome:
+    on_progress: Heard | None = None,
+) -> AdaptationResult:
     """Fit a predictor to the mentions of a label.
 
     Args:
@@ -104,19 +112,21 @@ def adapt(
     known = guard.best_label(before)
     course = _course(predictor, given, known, seed)
     text = _text(unlabelled or (), given, predictor.device, seed)
-    models = models_of(len(given.sentences), folds)
-    tick = _ticker(heard, models + (PUPIL if text else 0))
-    seen = crossed(course, folds, tick) if len(given.sentences) > 1 else None
+    models = count_fits(len(given.sentences), folds)
+    tick = _ticker(on_progress, models + (_SELF_TRAINING_COST if text else 0))
+    seen = cross_validate(course, folds, tick) if len(given.sentences) > 1 else None
     (params,) = (replace(course, unlabelled=text) if text else course).fitted(
         [range(len(given.sentences))], tick, lambda done, of: tick(_parts(done, of))
     )
     if seen and not text and course.rule.start == "zero":
-        params = mean([params, *(held.params for held in seen.models)])
+        params = average_params([params, *(held.params for held in seen.models)])
     _check(course, params, seen)
     notes, expected = list(given.notes), None
     if text:
-        found = course.predictor(params).spans(text[:LOOK])
-        guard.check_text(text[:LOOK], [[span for span, _ in spans] for spans in found])
+        found = course.predictor(params).spans(text[:_CHECKED_UNLABELLED])
+        guard.check_text(
+            text[:_CHECKED_UNLABELLED], [[span for span, _ in spans] for spans in found]
+        )
     elif unlabelled is not None:
         notes.append("the unlabelled text holds no sentence that can be learnt from")
     if seen:
@@ -128,12 +138,12 @@ def adapt(
         if chance >= 0.5:
             notes.append(f"the model's own {known[0]} reaches F1 {known[1]:.2f} as it is")
     made = Model(course.tagger, params)
-    warmth = [_temperature(course, seen)]
+    temperatures = [_temperature(course, seen)]
     if keep:
-        made = grafted(Model(predictor.tagger, predictor.params), made)
-        warmth = [*predictor.temperatures, *warmth]
-    adapted = Predictor(*made, tuple(warmth), predictor.device, predictor.start)
-    report = Report(
+        made = add_head(Model(predictor.tagger, predictor.params), made)
+        temperatures = [*predictor.temperatures, *temperatures]
+    adapted = Predictor(*made, tuple(temperatures), predictor.device, predictor.start)
+    report = AdaptationReport(
         label=given.label,
         sentences=len(given.sentences),
         mentions=given.mentions,
@@ -143,15 +153,15 @@ def adapt(
         unlabelled=len(text),
         notes=tuple(notes),
     )
-    return Outcome(adapted, report)
+    return AdaptationResult(adapted, report)
 
 
-def _as_it_is(predictor: Predictor, given: Examples) -> dict[str, guard.Counts]:
+def _as_it_is(predictor: Predictor, given: Examples) -> dict[str, guard._Counts]:
     """How each label of a predictor does in place of the new one."""
     gold = [sentence.spans for sentence in given.sentences]
     found = [[span for span, _ in spans] for spans in predictor.spans(given.sentences)]
     return {
-        label: counted(gold, [_renamed(spans, label, given.label) for spans in found])
+        label: count_spans(gold, [_renamed(spans, label, given.label) for spans in found])
         for label in predictor.labels
     }
 
@@ -170,7 +180,7 @@ def _course(
     start = first_copy(Model(predictor.tagger, predictor.params))
     scheme = start.tagger.tag_sets[0].scheme
     tag_set = TagSet(_domain(predictor.tagger, given.label), (given.label,), scheme)
-    decoder = _decoder_for(start, known[0]) if known and known[1] >= KNOWN else {}
+    decoder = _decoder_for(start, known[0]) if known and known[1] >= _USEFUL_HEAD_F1 else {}
     if predictor.start and not decoder:
         start = _read(predictor.start, predictor.device)
     rule = _rule(start.tagger, predictor.device)
@@ -182,9 +192,9 @@ def _read(folder: Path, device: str) -> Model:
     return Model(tagger, {name: value.to(device) for name, value in params.items()})
 
 
-def _rule(tagger: Tagger, device: str) -> Adaptation:
+def _rule(tagger: Tagger, device: str) -> Recipe:
     """The best one; on a CPU, where a user would wait for it, the quick one."""
-    return adaptation("quick" if device == "cpu" else "best", kind_of(tagger))
+    return recipe_for("quick" if device == "cpu" else "best", encoder_kind(tagger))
 
 
 def _domain(tagger: Tagger, label: str) -> str:
@@ -221,36 +231,36 @@ def _text(
     """Sentences to learn from without labels: none that are labelled, and no more than can be."""
     labelled = {sentence.tokens for sentence in given.sentences}
     every = [replace(s, spans=()) for s in unlabelled if s.tokens not in labelled]
-    chosen = ranked(every, seed)[: TEXT["cpu" if device == "cpu" else "cuda"]]
+    chosen = usable_sentences(every, seed)[: _MOST_UNLABELLED["cpu" if device == "cpu" else "cuda"]]
     return tuple(every[row] for row in chosen)
 
 
 def _parts(done: int, steps: int) -> int:
     """How many parts of a pupil its latest step completed."""
-    return PUPIL * done // steps - PUPIL * (done - 1) // steps
+    return _SELF_TRAINING_COST * done // steps - _SELF_TRAINING_COST * (done - 1) // steps
 
 
-def _ticker(heard: Heard | None, total: int) -> Callable[[int], None]:
+def _ticker(on_progress: Heard | None, total: int) -> Callable[[int], None]:
     """Counts fitted models."""
     done = 0
 
     def tick(models: int) -> None:
         nonlocal done
         done += models
-        if heard:
-            heard(done, total)
+        if on_progress:
+            on_progress(done, total)
 
     return tick
 
 
-def _check(course: Course, params: Params, seen: Crossed | None) -> None:
+def _check(course: Course, params: Params, seen: CrossValidation | None) -> None:
     guard.check_finite([params, *(held.params for held in (seen.models if seen else ()))])
     fresh = replace(course, decoder={}).start(0)
     guard.check_loss(course.loss(fresh), course.loss(params))
     guard.check_spans(course.sentences, course.spans(params, range(len(course.sentences))))
 
 
-def _temperature(course: Course, seen: Crossed | None) -> float:
+def _temperature(course: Course, seen: CrossValidation | None) -> float:
     """Under which held-out labels are likeliest, drawn towards 1 where they are few."""
     held = [
         (params, [course.sentences[row] for row in rows])
@@ -264,5 +274,5 @@ def _temperature(course: Course, seen: Crossed | None) -> float:
     if not losses:
         return 1.0
     mentions = sum(len(s.spans) for _, sentences in held for s in sentences)
-    best = likeliest(lambda warmth: sum(loss(warmth) for loss in losses))
-    return float(round(best ** (mentions / (mentions + DOUBT)), 4))
+    best = best_temperature(lambda temperatures: sum(loss(temperatures) for loss in losses))
+    return float(round(best ** (mentions / (mentions + _TEMPERATURE_PRIOR)), 4))

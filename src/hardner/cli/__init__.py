@@ -11,23 +11,23 @@ from typing import Annotated
 import typer
 
 from hardner import __version__
-from hardner.cli.adapt import adapt
-from hardner.cli.convert import convert
-from hardner.cli.corpora import corpora
+from hardner.cli.adapt import adapt_command
+from hardner.cli.convert import convert_command
+from hardner.cli.corpora import corpora_command
 from hardner.cli.curves import curves
-from hardner.cli.distil import distil
-from hardner.cli.errors import errors
-from hardner.cli.evaluate import evaluate
-from hardner.cli.export import export
-from hardner.cli.hardness import hardness
-from hardner.cli.model import model
-from hardner.cli.plot import plot
-from hardner.cli.pretrain import pretrain
-from hardner.cli.serve import serve
-from hardner.cli.suggest import suggest
-from hardner.cli.table import table
-from hardner.cli.tag import tag
-from hardner.cli.train import SETTINGS, train
+from hardner.cli.distil import distil_command
+from hardner.cli.errors import errors_command
+from hardner.cli.evaluate import evaluate_command
+from hardner.cli.export import export_command
+from hardner.cli.hardness import hardness_command
+from hardner.cli.model import model_app
+from hardner.cli.plot import plot_command
+from hardner.cli.pretrain import pretrain_app
+from hardner.cli.serve import serve_command
+from hardner.cli.suggest import suggest_command
+from hardner.cli.table import table_command
+from hardner.cli.tag import tag_command
+from hardner.cli.train import TRAIN_CONTEXT, train_command
 from hardner.errors import HardnerError
 
 # Read when torch is loaded, which commands do late: how long a thread looks out for work before it
@@ -64,23 +64,23 @@ def root(
     """Hardness-guided biomedical NER: a working tagger from 5 to 100 labelled sentences."""
 
 
-app.command()(adapt)
-app.command()(convert)
-app.command()(corpora)
-app.command(context_settings=SETTINGS)(train)
-app.command()(hardness)
-app.command()(evaluate)
+app.command("adapt")(adapt_command)
+app.command("convert")(convert_command)
+app.command("corpora")(corpora_command)
+app.command("train", context_settings=TRAIN_CONTEXT)(train_command)
+app.command("hardness")(hardness_command)
+app.command("evaluate")(evaluate_command)
 app.command()(curves)
-app.command()(table)
-app.command()(plot)
-app.command()(errors)
-app.command()(suggest)
-app.command()(serve)
-app.command()(tag)
-app.command()(export)
-app.command()(distil)
-app.add_typer(model, name="model")
-app.add_typer(pretrain, name="pretrain")
+app.command("table")(table_command)
+app.command("plot")(plot_command)
+app.command("errors")(errors_command)
+app.command("suggest")(suggest_command)
+app.command("serve")(serve_command)
+app.command("tag")(tag_command)
+app.command("export")(export_command)
+app.command("distil")(distil_command)
+app.add_typer(model_app, name="model")
+app.add_typer(pretrain_app, name="pretrain")
 
 
 def main() -> None:

@@ -15,21 +15,21 @@ from hardner.cli.memory import keep_freed
 from hardner.cli.model_folder import check_model_folder
 from hardner.cli.terminal import bar, interruptible, spoken, stderr, warned
 from hardner.errors import FileError, HardnerError
-from hardner.files import shown
+from hardner.files import shown_path
 from hardner.formats import Report, read
 from hardner.formats.report import Place
 from hardner.text import Problem, sentences
 from hardner.types import Sentence
 
 if TYPE_CHECKING:
-    from hardner.evaluate.score import Score
-    from hardner.adapt.workflow import Report as Learnt
     from hardner.adapt.examples import Examples
-    from hardner.adapt.forecast import Range
+    from hardner.adapt.forecast import Interval
+    from hardner.adapt.workflow import AdaptationReport as Learnt
+    from hardner.evaluate.score import Score
     from hardner.tag.predictor import Predictor
 
 
-def adapt(
+def adapt_command(
     labelled: Annotated[
         str,
         typer.Argument(metavar="LABELLED", help="A file or folder in any format; - is stdin."),
@@ -111,7 +111,7 @@ def _labelled(path: str, label: str | None, format: str | None) -> "Examples":
     except FileError:
         raise
     except HardnerError as error:
-        raise FileError(shown(path), str(error)) from None
+        raise FileError(shown_path(path), str(error)) from None
 
 
 def _sentences(path: str, format: str | None) -> list[Sentence]:
@@ -137,7 +137,7 @@ def _unlabelled(path: str, format: str | None) -> list[Sentence]:
         if sentence.tokens
     ]
     if not found:
-        raise FileError(shown(path), "holds no sentence to learn from")
+        raise FileError(shown_path(path), "holds no sentence to learn from")
     return [replace(sentence, spans=()) for sentence in found]
 
 
@@ -151,11 +151,11 @@ def _adapted(
     force: bool,
     out: Path,
 ) -> "tuple[Learnt, Predictor]":
-    from hardner.adapt.workflow import adapt as learn
+    from hardner.adapt.workflow import adapt_predictor as learn
     from hardner.tag.predictor import Predictor
 
     start = Predictor.load(model, device)
-    with _listening() as heard:
+    with _listening() as on_progress:
         predictor, report = learn(
             start,
             given.sentences,
@@ -164,7 +164,7 @@ def _adapted(
             keep=keep,
             seed=seed,
             force=force,
-            heard=heard,
+            on_progress=on_progress,
         )
     predictor.save(out)
     return report, predictor
@@ -218,7 +218,7 @@ def _record(report: "Learnt", score: "Score | None", out: Path, following: str) 
     }
 
 
-def _rounded(value: "Range") -> dict[str, float]:
+def _rounded(value: "Interval") -> dict[str, float]:
     return {name: round(number, 4) for name, number in asdict(value).items()}
 
 
@@ -227,7 +227,7 @@ def _many(count: int, name: str) -> str:
 
 
 def _lines(report: "Learnt", score: "Score | None", out: Path, following: str) -> Iterator[str]:
-    from hardner.adapt.forecast import LEVEL
+    from hardner.adapt.forecast import INTERVAL_LEVEL
 
     beside = f", beside {report.unlabelled:,} without labels" if report.unlabelled else ""
     given = f"{_many(report.sentences, 'sentence')}, {_many(report.mentions, 'mention')}"
@@ -236,7 +236,7 @@ def _lines(report: "Learnt", score: "Score | None", out: Path, following: str) -
         yield "expected F1: unknown, as a single sentence cannot be both learnt from and held out"
     else:
         f1, gain = report.expected.f1, report.expected.gain
-        sure = f"{LEVEL:.0%} sure"
+        sure = f"{INTERVAL_LEVEL:.0%} sure"
         yield (
             f"expected F1: {f1.value:.2f}, between {f1.low:.2f} and {f1.high:.2f} ({sure}), "
             "on sentences like these"

@@ -17,7 +17,7 @@ from hardner.formats.format import HOLDABLE
 from hardner.schemes import ALIASES, SCHEMES
 from hardner.types import Document
 
-PATIENCE = 2.0
+_PATIENCE = 2.0
 """Seconds before a progress bar is shown."""
 
 
@@ -47,7 +47,7 @@ def _scheme(name: str | None) -> str | None:
     return name
 
 
-def convert(
+def convert_command(
     source: Annotated[str, typer.Argument(metavar="IN", help="A file or folder; - is stdin.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="A file or folder; - is stdout.")],
     source_format: Annotated[
@@ -117,7 +117,7 @@ def _progress() -> Iterator[Callable[[int], None]]:
         def tick(done: int) -> None:
             if bar.live.is_started:
                 bar.update(task, completed=done)
-            elif stderr.is_terminal and time.monotonic() - started > PATIENCE:
+            elif stderr.is_terminal and time.monotonic() - started > _PATIENCE:
                 stack.enter_context(bar)
 
         yield tick

@@ -14,15 +14,15 @@ from rich.table import Table
 
 from hardner import corpora as known
 from hardner.cli.terminal import stderr
-from hardner.corpora import SPLITS, Entry, Statistics
+from hardner.corpora import SPLITS, CatalogueEntry, Statistics
 from hardner.errors import FileError
 from hardner.formats import Report
 
-PATIENCE = 2.0
+_PATIENCE = 2.0
 """Seconds before a progress bar is shown."""
 
 
-def corpora(
+def corpora_command(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Only these corpora.")
     ] = None,
@@ -45,22 +45,24 @@ def corpora(
         Console().print(_table(counted))
 
 
-def _wanted(names: Sequence[str], root: Path) -> list[Entry]:
-    found = known.found(root)
+def _wanted(names: Sequence[str], root: Path) -> list[CatalogueEntry]:
+    found = known.corpora_under(root)
     if not names and not found:
         some = ", ".join(list(known.catalogue())[:3])
         raise FileError(root, f"holds no known corpus (such as {some}); name another --root")
-    rows = [known.entry(name) for name in names] or found
+    rows = [known.catalogue_entry(name) for name in names] or found
     for row in rows:
         if row not in found:
             raise FileError(row.path("train", root), f"no such file, so no {row.name}")
     return rows
 
 
-Counts = dict[str, Statistics]
+_Counts = dict[str, Statistics]
 
 
-def _counted(rows: Sequence[Entry], root: Path) -> Iterator[tuple[Entry, Counts]]:
+def _counted(
+    rows: Sequence[CatalogueEntry], root: Path
+) -> Iterator[tuple[CatalogueEntry, _Counts]]:
     """Each corpus with its counts by split and, as ``all``, together."""
     report = Report()
     started = time.monotonic()
@@ -71,16 +73,18 @@ def _counted(rows: Sequence[Entry], root: Path) -> Iterator[tuple[Entry, Counts]
             if (
                 stderr.is_terminal
                 and not bar.live.is_started
-                and time.monotonic() - started > PATIENCE
+                and time.monotonic() - started > _PATIENCE
             ):
                 bar.start()
             bar.update(task, description=row.name)
             for path in row.changed(root):
                 stderr.print(f"warning: {path}: not the file the catalogue knows", markup=False)
-            corpus = known.load(row.name, root, report)
+            corpus = known.load_corpus(row.name, root, report)
             splits = {split: getattr(corpus, split) for split in SPLITS}
-            counts = {split: known.describe(found) for split, found in splits.items() if found}
-            yield row, {**counts, "all": known.describe(chain(*splits.values()))}
+            counts = {
+                split: known.corpus_statistics(found) for split, found in splits.items() if found
+            }
+            yield row, {**counts, "all": known.corpus_statistics(chain(*splits.values()))}
             bar.advance(task)
     finally:
         if bar.live.is_started:
@@ -89,7 +93,7 @@ def _counted(rows: Sequence[Entry], root: Path) -> Iterator[tuple[Entry, Counts]
         stderr.print(f"warning: {line}", markup=False)
 
 
-def _record(row: Entry, counts: Counts) -> dict[str, Any]:
+def _record(row: CatalogueEntry, counts: _Counts) -> dict[str, Any]:
     published = row.published
     return {
         "name": row.name,
@@ -114,7 +118,7 @@ def _record(row: Entry, counts: Counts) -> dict[str, Any]:
     }
 
 
-def _table(counted: Sequence[tuple[Entry, Counts]]) -> Table:
+def _table(counted: Sequence[tuple[CatalogueEntry, _Counts]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("corpus", no_wrap=True)
     for heading in (

@@ -48,7 +48,7 @@ def curves(
     from hardner.evaluate import relations
     from hardner.evaluate.curve_lines import Place, Point, read
     from hardner.evaluate.curves import CURVES, SPACE, Study
-    from hardner.meta.experiment import read as read_experiment
+    from hardner.meta.experiment import read_experiment as read_experiment
 
     overrides: dict[str, object] = {} if device == "auto" else {"device": device}
     overrides |= {"train": {"iterations": iterations}} if iterations else {}

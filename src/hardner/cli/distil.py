@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hardner.types import Sentence
 
 
-def distil(
+def distil_command(
     texts: Annotated[
         list[Path],
         typer.Argument(metavar="TEXT...", help="Files of text: plain, .gz or .xz."),
@@ -47,13 +47,12 @@ def distil(
     - `hardner distil abstracts.txt.xz --out ./small`
     - `hardner distil *.txt --model ./mine --out ./mine-small --steps 5000`
     """
-    from hardner.export.check import check
-    from hardner.adapt.distil import Distillation, Student
-    from hardner.adapt.distil import distil as teach
+    from hardner.adapt.distil import Distillation, Student, distil_tagger
+    from hardner.export.check import check_export
+    from hardner.pretrain.progress import resolve_device
     from hardner.tag.predictor import Predictor, load
-    from hardner.pretrain.progress import device_of
 
-    chosen = device_of(device)
+    chosen = resolve_device(device)
     teacher = load(model)
     progress = bar()
     task = progress.add_task("reading", total=steps)
@@ -61,19 +60,19 @@ def distil(
         shown = list(_sentences(texts, corpora, most))
         tag_sets = teacher.tagger.tag_sets
         tagger = Student(hidden=hidden).tagger(shown, tag_sets)
-        params = teach(
+        params = distil_tagger(
             (teacher.tagger, teacher.params),
             tagger,
             shown,
             Distillation(steps=steps, batch=batch, seed=seed),
             device=chosen,
-            heard=lambda done, loss: progress.update(
+            on_progress=lambda done, loss: progress.update(
                 task, description=f"loss {loss:.4f}", completed=done
             ),
         )
     student = Predictor(tagger, params, teacher.temperatures)
     student.save(out)
-    checked = check(teacher, student, None)
+    checked = check_export(teacher, student, None)
     speed = "{:,.0f} -> {:,.0f} words/s".format(*checked.speed)
     stderr.print(
         f"{out}: taught by {len(shown):,} sentences; F1 {checked.after:.3f} against the teacher's "
@@ -84,16 +83,16 @@ def distil(
 
 def _sentences(texts: Sequence[Path], root: Path | None, most: int) -> "Iterator[Sentence]":
     """Those of the corpora, then as many of each text."""
-    from hardner.corpora import found, load
+    from hardner.corpora import corpora_under, load_corpus
     from hardner.formats import Report
-    from hardner.pretrain.text import Text, held_out
+    from hardner.pretrain.text import PlainText, held_out
     from hardner.text import sentences
     from hardner.types import Document
 
     without = held_out(root) if root else frozenset()
     if root:
-        for row in found(root):
-            yield from load(row.name, root, Report()).train
+        for row in corpora_under(root):
+            yield from load_corpus(row.name, root, Report()).train
     for path in texts:
-        every = (s for line in Text([path], without) for s in sentences(Document("", line)))
+        every = (s for line in PlainText([path], without) for s in sentences(Document("", line)))
         yield from islice(every, most // len(texts))

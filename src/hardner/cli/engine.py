@@ -12,17 +12,19 @@ from hardner.cli.terminal import bar, stderr
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
-    from hardner.scale import Done
+    from hardner.scale import ShardProgress
 
 
-class Engine(StrEnum):
+class EngineChoice(StrEnum):
     """Where the work is done; the output is the same."""
 
     local = "local"
     ray = "ray"
 
 
-ENGINE = Annotated[Engine, typer.Option(help="local, or ray: on all machines of a Ray cluster.")]
+ENGINE = Annotated[
+    EngineChoice, typer.Option(help="local, or ray: on all machines of a Ray cluster.")
+]
 ADDRESS = Annotated[
     str | None,
     typer.Option(
@@ -49,12 +51,12 @@ def tag_on_ray(
     batch_size: int | None,
 ) -> None:
     """A folder of shards; the same command again makes those that are missing."""
-    from hardner.scale import tag
+    from hardner.scale import tag_files
 
     if out is None:
         raise HardnerError("--engine ray writes a folder of shards; name it with --out")
-    with _listening() as heard:
-        made = tag(
+    with _listening() as on_progress:
+        made = tag_files(
             files,
             out,
             model=model,
@@ -67,7 +69,7 @@ def tag_on_ray(
             format=source_format,
             to=target_format or "jsonl",
             batch_size=batch_size,
-            heard=heard,
+            on_progress=on_progress,
         )
     for reason, count in made.notes.items():
         stderr.print(f"warning: {reason}: {count:,}", markup=False)
@@ -78,13 +80,13 @@ def tag_on_ray(
 
 
 @contextmanager
-def _listening() -> "Iterator[Callable[[Done], None]]":
+def _listening() -> "Iterator[Callable[[ShardProgress], None]]":
     progress = bar()
     task = progress.add_task("starting Ray", total=None)
 
-    def heard(done: "Done") -> None:
+    def on_progress(done: "ShardProgress") -> None:
         what = f"{done.documents:,} documents; shards"
         progress.update(task, description=what, completed=done.shards, total=done.of)
 
     with progress:
-        yield heard
+        yield on_progress

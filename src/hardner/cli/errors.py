@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hardner.evaluate.predictions import Predicted
 
 
-def errors(
+def errors_command(
     sources: Annotated[
         list[Path],
         typer.Argument(
@@ -61,7 +61,7 @@ def errors(
             raise HardnerError("give one model and its --corpus, or files of predictions alone")
         held = _predicted(sources[0], corpus, root, shots, sample, preset)
     else:
-        held = [found for path in sources for found in predictions.read(path)]
+        held = [found for path in sources for found in predictions.read_predictions(path)]
     total, wrong = totals(held), mistakes(held)
     lenient = (
         lenient_scores([p.sentence.spans for p in held], [p.found for p in held]) if partial else {}
@@ -91,26 +91,26 @@ def _predicted(
 ) -> "list[Predicted]":
     """What a model says of a corpus, as it is or fitted to a sample."""
     from hardner.evaluate import targets
-    from hardner.evaluate.system import of_folder
-    from hardner.evaluate.runners import AsItIs, Entrant, Fitted
-    from hardner.evaluate.protocols import PROTOCOLS
     from hardner.evaluate.predictions import Predicted
-    from hardner.evaluate.samples import draw
+    from hardner.evaluate.protocols import PROTOCOLS
+    from hardner.evaluate.runners import FittedRunner, Runner, UnchangedRunner
+    from hardner.evaluate.samples import draw_sample
+    from hardner.evaluate.system import system_of_folder
     from hardner.meta.experiment import Experiment
-    from hardner.meta.run import device_of
+    from hardner.meta.run import experiment_device
 
-    contender = of_folder(
-        path, PROTOCOLS["few_shot"], preset=preset, device=device_of(Experiment())
+    system = system_of_folder(
+        path, PROTOCOLS["few_shot"], preset=preset, device=experiment_device(Experiment())
     )
-    corpus = targets.load(name, root or contender.root)
-    entrant: Entrant
+    corpus = targets.load_target(name, root or system.root)
+    runner: Runner
     if shots:
-        drawn = {sample: {name: draw(name, corpus.train, shots, sample)}}
-        entrant = Fitted(contender, corpus, corpus.train, predictions=True)
+        drawn = {sample: {name: draw_sample(name, corpus.train, shots, sample)}}
+        runner = FittedRunner(system, corpus, corpus.train, predictions=True)
     else:
         drawn = {sample: {name: ()}}
-        entrant = AsItIs(contender, corpus, predictions=True)
-    (scored,) = entrant.scores(shots, drawn)
+        runner = UnchangedRunner(system, corpus, predictions=True)
+    (scored,) = runner.scores(shots, drawn)
     return [Predicted(*pair) for pair in zip(corpus.test, scored.predictions[0], strict=True)]
 
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hardner.cli.engine import ADDRESS, ENGINE, Engine
+from hardner.cli.engine import ADDRESS, ENGINE, EngineChoice
 from hardner.cli.terminal import bar, interruptible, spoken, stderr, warned
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from hardner.evaluate.system import Contender
+    from hardner.evaluate.execute import CellDone, EvaluationFolders
     from hardner.evaluate.protocols import Protocol, Size
-    from hardner.evaluate.execute import Desk, Done
-    from hardner.meta.run import Heard
+    from hardner.evaluate.system import System
+    from hardner.meta.run import TrainingProgress
 
 
-KEPT = "interrupted; what was scored and trained is kept, and the same command goes on"
+_KEPT = "interrupted; what was scored and trained is kept, and the same command goes on"
 
 
 def parse_sizes(text: str) -> "tuple[Size, ...]":
@@ -46,8 +46,8 @@ def _sizes(text: str | None) -> str | None:
     return text
 
 
-def evaluate(
-    contenders: Annotated[
+def evaluate_command(
+    systems: Annotated[
         list[Path],
         typer.Argument(
             metavar="MODEL_OR_RUN...",
@@ -100,7 +100,7 @@ def evaluate(
     predictions: Annotated[
         bool, typer.Option("--predictions", help="Keep them for `hardner errors`.")
     ] = False,
-    engine: ENGINE = Engine.local,
+    engine: ENGINE = EngineChoice.local,
     address: ADDRESS = None,
 ) -> None:
     """Score models as a paper's protocol says, and append what is new to the results.
@@ -116,8 +116,8 @@ def evaluate(
     - `hardner evaluate experiments/metaner.toml --protocol ratios --name In-Domain`
     - `hardner evaluate runs/hgda-disease --engine ray --address 10.0.0.1:6379`
     """
+    from hardner.evaluate.execute import EvaluationFolders
     from hardner.evaluate.protocols import protocol as named
-    from hardner.evaluate.execute import Desk
 
     plan = named(protocol)
     plan = replace(
@@ -128,21 +128,21 @@ def evaluate(
         natural=natural,
         unlabelled=unlabelled,
     )
-    for path in contenders:
-        entry = Entry(path, out, name, preset, vectors, device, root)
-        with spoken(KEPT), _listening() as board:
-            contender = entry(plan, board.trains)
-            own = _for(plan, contender, path)
-            desk = Desk(root or Path(contender.root), out, predictions)
-            board.opens(contender.method, own)
-            for done in _scored(own, entry, contender, desk, engine, address):
+    for path in systems:
+        entry = SystemLoader(path, out, name, preset, vectors, device, root)
+        with spoken(_KEPT), _listening() as board:
+            system = entry(plan, board.trains)
+            own = _for(plan, system, path)
+            desk = EvaluationFolders(root or Path(system.root), out, predictions)
+            board.opens(system.method, own)
+            for done in _scored(own, entry, system, desk, engine, address):
                 board.hears(done)
     file = out / f"{plan.name}.jsonl"
     stderr.print(f"{file}; next: hardner table {file}", markup=False)
 
 
 @dataclass(frozen=True)
-class Entry:
+class SystemLoader:
     """How a contender is made, here or on another machine."""
 
     path: Path
@@ -154,26 +154,28 @@ class Entry:
     root: Path | None
 
     def __call__(
-        self, plan: "Protocol", heard: "Callable[[Heard], None] | None" = None
-    ) -> "Contender":
-        """Args: ``heard`` of its training, which is then stopped by Ctrl-C where it can go on."""
-        from hardner.evaluate.system import of_folder
-        from hardner.evaluate.training import of_experiment
-        from hardner.meta.experiment import Experiment, read
-        from hardner.meta.run import device_of
+        self, plan: "Protocol", on_progress: "Callable[[TrainingProgress], None] | None" = None
+    ) -> "System":
+        """Args: ``on_progress`` hears of its training, which Ctrl-C stops where it can go on."""
+        from hardner.evaluate.system import system_of_folder
+        from hardner.evaluate.training import system_of_experiment
+        from hardner.meta.experiment import Experiment, read_experiment
+        from hardner.meta.run import experiment_device
 
         if not self.trains:
-            where = device_of(Experiment(device=self.device))  # type: ignore[arg-type]
-            return of_folder(self.path, plan, self.name, self.preset, self.vectors, where)
+            where = experiment_device(Experiment(device=self.device))  # type: ignore[arg-type]
+            return system_of_folder(self.path, plan, self.name, self.preset, self.vectors, where)
         overrides: dict[str, object] = {"data": {"root": str(self.root)}} if self.root else {}
         overrides |= {"device": self.device} if self.device != "auto" else {}
         overrides |= {"encoder": {"vectors": self.vectors}} if self.vectors else {}
-        experiment = read(self.path, overrides)
+        experiment = read_experiment(self.path, overrides)
         parts = (plan.name, self.path.stem, self.name.replace("/", ""))
         runs = self.out / "runs" / "-".join(filter(None, parts))
-        if heard is None:
-            return of_experiment(experiment, plan, runs, self.name, self.preset)
-        return of_experiment(experiment, plan, runs, self.name, self.preset, heard, interruptible)
+        if on_progress is None:
+            return system_of_experiment(experiment, plan, runs, self.name, self.preset)
+        return system_of_experiment(
+            experiment, plan, runs, self.name, self.preset, on_progress, interruptible
+        )
 
     @property
     def trains(self) -> bool:
@@ -183,40 +185,40 @@ class Entry:
 
 def _scored(
     plan: "Protocol",
-    entry: Entry,
-    contender: "Contender",
-    desk: "Desk",
-    engine: Engine,
+    entry: SystemLoader,
+    system: "System",
+    desk: "EvaluationFolders",
+    engine: EngineChoice,
     address: str | None,
-) -> "Iterator[Done]":
+) -> "Iterator[CellDone]":
     from hardner.evaluate.execute import execute
 
-    if engine is Engine.local:
-        return execute(plan, contender, desk)
+    if engine is EngineChoice.local:
+        return execute(plan, system, desk)
     from hardner.scale.cells import spread_cells
 
     afar = replace(
         entry,
         path=entry.path.resolve(),
         out=entry.out.resolve(),
-        device=contender.device,
+        device=system.device,
         root=desk.root.resolve(),
     )
     there = replace(desk, root=desk.root.resolve(), out=desk.out.resolve())
     return spread_cells(plan, afar, entry.trains, there, address)
 
 
-def _for(plan: "Protocol", contender: "Contender", path: Path) -> "Protocol":
+def _for(plan: "Protocol", system: "System", path: Path) -> "Protocol":
     """The plan without targets that the model may not be tested on."""
     from hardner.evaluate.targets import domain_of
 
-    if not contender.target:
+    if not system.target:
         return plan
-    wanted = contender.target.casefold()
+    wanted = system.target.casefold()
     own = tuple(n for n in plan.targets if domain_of(n).casefold() == wanted)
     if not own:
         named = ", ".join(plan.targets)
-        raise HardnerError(f"{path} left {contender.target} out, and none of {named} is of it")
+        raise HardnerError(f"{path} left {system.target} out, and none of {named} is of it")
     return replace(plan, targets=own)
 
 
@@ -234,12 +236,12 @@ class _Board:
         total = len(plan.targets) * len(plan.sizes) * plan.samples
         self.progress.update(self.task, description=method, total=total)
 
-    def trains(self, told: "Heard") -> None:
+    def trains(self, told: "TrainingProgress") -> None:
         """While it is trained."""
         what = f"{self.method}, training, {told.standing.iteration:,} iterations"
         self.progress.update(self.task, description=what)
 
-    def hears(self, done: "Done") -> None:
+    def hears(self, done: "CellDone") -> None:
         """When some samples are scored."""
         size = f"{done.size} shots" if isinstance(done.size, int) else f"{done.size:.0%}"
         what = f"{self.method}, {done.corpus}, {size}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hardner.types import Sentence
 
 
-def export(
+def export_command(
     context: typer.Context,
     onnx: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Write an ONNX model to this folder.")
@@ -59,9 +59,9 @@ def export(
 
     predictor = load(model)
     if huggingface is not None:
-        from hardner.export.huggingface import write
+        from hardner.export.huggingface import write_huggingface
 
-        write(predictor, huggingface)
+        write_huggingface(predictor, huggingface)
         stderr.print(f"{huggingface}: for AutoModelForTokenClassification", markup=False)
     elif onnx is not None:
         _onnx(predictor, onnx, int8, None if check is None else _labelled(check))
@@ -70,11 +70,11 @@ def export(
 def _onnx(
     predictor: "Predictor", out: Path, int8: bool, labelled: "Sequence[Sentence] | None"
 ) -> None:
-    from hardner.export.check import check, refuse
+    from hardner.export.check import check_export, refuse
     from hardner.export.onnx import to_onnx
 
     made = to_onnx(predictor, quantised=int8)
-    checked = check(predictor, made, labelled)
+    checked = check_export(predictor, made, labelled)
     refuse(checked, int8)
     made.save(out)
     size = sum(path.stat().st_size for path in out.iterdir()) / 1e6

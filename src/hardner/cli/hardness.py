@@ -12,7 +12,7 @@ from rich.text import Text
 from hardner.cli.terminal import stderr
 
 if TYPE_CHECKING:
-    from hardner.meta.hardness import Hard
+    from hardner.meta.hardness import TaskHardness
 
 
 def _numbers(text: str | None) -> str | None:
@@ -21,7 +21,7 @@ def _numbers(text: str | None) -> str | None:
     return text
 
 
-def hardness(
+def hardness_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
     iterations: Annotated[
         str | None,
@@ -54,10 +54,10 @@ def hardness(
     found = learnt.Hardness.of(run)
     last = len(found.weights) - 1
     chosen = [int(part) for part in iterations.split(",")] if iterations else [0, last // 2, last]
-    ranks = learnt.ranked(run, found, list(dict.fromkeys(chosen)))
+    ranks = learnt.hardest_tasks(run, found, list(dict.fromkeys(chosen)))
     curves = found.curves()
     if plot:
-        learnt.plot(curves, len(found.weights[0]), plot)
+        learnt.plot_hardness(curves, len(found.weights[0]), plot)
     if as_json:
         told = {
             "used": found.used,
@@ -75,7 +75,7 @@ def hardness(
         stderr.print(f"{plot}: the weight of each domain over {last + 1:,} iterations")
 
 
-def _record(task: "Hard") -> dict[str, object]:
+def _record(task: "TaskHardness") -> dict[str, object]:
     from hardner.meta.hardness import bracketed
 
     return {
@@ -86,7 +86,7 @@ def _record(task: "Hard") -> dict[str, object]:
     }
 
 
-def _table(ranks: "dict[int, list[Hard]]", count: int, sentences: int) -> Table:
+def _table(ranks: "dict[int, list[TaskHardness]]", count: int, sentences: int) -> Table:
     from hardner.meta.hardness import bracketed
 
     table = Table("iteration", "weight", "domain", "sentences", box=None, pad_edge=False)

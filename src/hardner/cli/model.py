@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from hardner.model.tagger import Tagger
 
 ABOUT = "Look at networks, and choose whose guidelines the bundled one follows."
-model = typer.Typer(help=ABOUT, no_args_is_help=True)
+model_app = typer.Typer(help=ABOUT, no_args_is_help=True)
 
 
-class Part(NamedTuple):
+class NetworkPart(NamedTuple):
     """Some parameters of a network that belong together."""
 
     name: str
@@ -31,12 +31,12 @@ class Part(NamedTuple):
         return not self.name.startswith("frozen")
 
 
-@model.callback(help=ABOUT)
+@model_app.callback(help=ABOUT)
 def _root() -> None:
     pass
 
 
-@model.command()
+@model_app.command()
 def show(
     name: Annotated[
         str | None, typer.Argument(metavar="PRESET|FOLDER", help="Without it: every preset.")
@@ -55,9 +55,9 @@ def show(
     - `hardner model show hgda --vocabulary 50000`
     - `hardner model show ./my-model --json`
     """
-    from hardner.model.presets import PRESETS
+    from hardner.model.presets import NETWORKS
 
-    names = list(PRESETS) if name is None else [name]
+    names = list(NETWORKS) if name is None else [name]
     found = [_found(one, vocabulary, domains) for one in names]
     if as_json:
         records = [_record(*one) for one in found]
@@ -69,7 +69,7 @@ def show(
         _print(*one)
 
 
-@model.command()
+@model_app.command()
 def follow(
     corpora: Annotated[
         list[str] | None, typer.Argument(metavar="[CORPUS...]", help="Without any: list them.")
@@ -90,11 +90,11 @@ def follow(
     """
     from hardner.cli.model_folder import check_model_folder
     from hardner.cli.terminal import stderr
-    from hardner.tag.guidelines import known
+    from hardner.tag.guidelines import known_guidelines
     from hardner.tag.predictor import load
 
     if not corpora:
-        for corpus, head in known().items():
+        for corpus, head in known_guidelines().items():
             typer.echo(f"{corpus}\t{head.label}")
         return
     if out is None:
@@ -107,37 +107,39 @@ def follow(
 def _found(name: str, vocabulary: int | None, domains: int) -> tuple[str, str, "Tagger"]:
     """The name, a line about the network, and the network."""
     from hardner.model.describe import load_model
-    from hardner.model.presets import PRESETS
+    from hardner.model.presets import NETWORKS
 
-    if name in PRESETS:
-        preset = PRESETS[name]
+    if name in NETWORKS:
+        preset = NETWORKS[name]
         size = preset.usual if vocabulary is None else vocabulary
         labels = {f"domain {number}": ("label",) for number in range(1, domains + 1)}
         return name, preset.about, preset.sketch(size, labels)
     if not Path(name).is_dir():
-        known = ", ".join(PRESETS)
-        raise HardnerError(f"{name}: neither a model folder nor one of the presets {known}")
+        known_guidelines = ", ".join(NETWORKS)
+        raise HardnerError(
+            f"{name}: neither a model folder nor one of the presets {known_guidelines}"
+        )
     if vocabulary is not None:
         raise HardnerError(f"{name}: a model has its own vocabulary; leave out --vocabulary")
     tagger, _ = load_model(name)
     return name, f"a model for {', '.join(tagger.domains)}", tagger
 
 
-def parts_of(tagger: "Tagger") -> list[Part]:
+def parts_of(tagger: "Tagger") -> list[NetworkPart]:
     """The encoder layer by layer, every other part as one."""
     from math import prod
 
-    from hardner.model.describe import shapes
+    from hardner.model.describe import parameter_shapes
 
     found: dict[str, list[int]] = {}
-    for name, shape in shapes(tagger).items():
+    for name, shape in parameter_shapes(tagger).items():
         part, *inner = name.split(".")
         key = f"{part}.{inner[0]}" if part in ("encoder", "frozen") else part
         found.setdefault(key, []).append(prod(shape))
-    return [Part(name, len(sizes), sum(sizes)) for name, sizes in found.items()]
+    return [NetworkPart(name, len(sizes), sum(sizes)) for name, sizes in found.items()]
 
 
-def _totals(parts: Sequence[Part]) -> tuple[int, int]:
+def _totals(parts: Sequence[NetworkPart]) -> tuple[int, int]:
     """All parameters, and those that learn."""
     return sum(p.parameters for p in parts), sum(p.parameters for p in parts if p.learns)
 

@@ -10,7 +10,7 @@ from hardner.cli.terminal import stderr
 from hardner.errors import HardnerError
 
 
-class Kind(StrEnum):
+class FigureKind(StrEnum):
     shots = "shots"
     ratios = "ratios"
     errors = "errors"
@@ -19,9 +19,9 @@ class Kind(StrEnum):
     tasks = "tasks"
 
 
-def plot(
+def plot_command(
     kind: Annotated[
-        Kind,
+        FigureKind,
         typer.Argument(
             help="F1 against shots, against shares of the data, or kinds of errors; of `hardner "
             "curves`, F1 over a training, which task helps which, or the map of the tasks."
@@ -51,7 +51,7 @@ def plot(
     - `hardner plot tasks results/task_space.jsonl --out results/tasks`
     """
     from hardner.evaluate import curve_plots, plots
-    from hardner.evaluate.results import gather
+    from hardner.evaluate.results import gather_results
     from hardner.evaluate.table import of_rows
 
     if kind.value in curve_plots.FIGURES:
@@ -59,6 +59,6 @@ def plot(
             raise HardnerError(f"--row is for results of `hardner evaluate`; {kind.value} has none")
         written = curve_plots.save(kind.value, files, out)
     else:
-        written = plots.save(kind.value, of_rows(gather(files), row or []), out)
+        written = plots.save_figure(kind.value, of_rows(gather_results(files), row or []), out)
     for path in written:
         stderr.print(str(path), markup=False)

@@ -13,9 +13,9 @@ import typer
 from hardner.cli.terminal import bar, interruptible, spoken, stderr
 
 if TYPE_CHECKING:
-    from hardner.pretrain.progress import Heard, Listener
+    from hardner.pretrain.progress import PretrainingCallback, PretrainingProgress
 
-pretrain = typer.Typer(help="Learn from plain text.", no_args_is_help=True)
+pretrain_app = typer.Typer(help="Learn from plain text.", no_args_is_help=True)
 
 Texts = Annotated[
     list[Path],
@@ -32,12 +32,12 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same one gives the same result.")]
 
 
-@pretrain.callback()
+@pretrain_app.callback()
 def _root() -> None:
     """Learn from plain text."""
 
 
-@pretrain.command()
+@pretrain_app.command()
 def encoder(
     texts: Texts,
     out: Annotated[Path, typer.Option(help="The run's folder.")],
@@ -79,14 +79,21 @@ def encoder(
     - `hardner pretrain encoder a.txt b.txt --out runs/b --tokenizer runs/pretrain/tokenizer.json`
     """
     from hardner.pretrain.masked import Pretraining
-    from hardner.pretrain.run import MODEL, Plan, run
+    from hardner.pretrain.run import MODEL, PretrainingPlan, run_pretraining
 
     training = Pretraining(steps, rows, width, rate, seed=seed)
     tokenizer = tokenizer or (start / "tokenizer.json" if start else None)
-    plan = Plan(tokenizer, vocabulary, size, layers, heads, inner, training, start)
-    with _listening("pieces") as heard, _stoppable(heard) as (told, stop):
-        standing = run(
-            texts, out, plan, without=without, device=device, every=every, heard=told, stop=stop
+    plan = PretrainingPlan(tokenizer, vocabulary, size, layers, heads, inner, training, start)
+    with _listening("pieces") as on_progress, _stoppable(on_progress) as (told, stop):
+        standing = run_pretraining(
+            texts,
+            out,
+            plan,
+            without=without,
+            device=device,
+            every=every,
+            on_progress=told,
+            stop=stop,
         )
     done = f"{standing.step:,} of {steps:,} steps{_left_out(standing.left_out)}"
     if not standing.finished:
@@ -96,7 +103,7 @@ def encoder(
     stderr.print(f"{out / MODEL}: {done}", markup=False)
 
 
-@pretrain.command()
+@pretrain_app.command()
 def vectors(
     texts: Texts,
     out: Annotated[Path, typer.Option(metavar="FILE.bin", help="The file for the vectors.")],
@@ -133,8 +140,8 @@ def vectors(
         threads=threads or os.cpu_count() or 1,
         seed=seed,
     )
-    with spoken("interrupted; nothing was written"), _listening("words") as heard:
-        done = train_vectors(texts, out, how, without=without, heard=heard)
+    with spoken("interrupted; nothing was written"), _listening("words") as on_progress:
+        done = train_vectors(texts, out, how, without=without, on_progress=on_progress)
     stderr.print(f"{out}: {done.words:,} words{_left_out(done.left_out)}", markup=False)
 
 
@@ -143,13 +150,13 @@ def _left_out(lines: int) -> str:
 
 
 @contextmanager
-def _listening(unit: str) -> "Iterator[Listener]":
+def _listening(unit: str) -> "Iterator[PretrainingCallback]":
     """A bar on a terminal, else a line for what is worth one."""
     progress = bar()
     task = progress.add_task("", total=None)
     begun = False
 
-    def heard(told: "Heard") -> None:
+    def on_progress(told: "PretrainingProgress") -> None:
         nonlocal begun
         if told.doing:
             progress.update(task, description=told.doing)
@@ -166,18 +173,20 @@ def _listening(unit: str) -> "Iterator[Listener]":
             stderr.print(f"{told.step:,} of {told.steps:,}: {said}", markup=False)
 
     with progress:
-        yield heard
+        yield on_progress
 
 
 @contextmanager
-def _stoppable(heard: "Listener") -> "Iterator[tuple[Listener, Callable[[], bool]]]":
+def _stoppable(
+    on_progress: "PretrainingCallback",
+) -> "Iterator[tuple[PretrainingCallback, Callable[[], bool]]]":
     """A listener, and whether the user asked to stop; before training there is nothing to save."""
     training = False
 
-    def told(what: "Heard") -> None:
+    def told(what: "PretrainingProgress") -> None:
         nonlocal training
         training = not what.doing
-        heard(what)
+        on_progress(what)
 
     with interruptible(lambda: training) as stop:
         yield told, stop

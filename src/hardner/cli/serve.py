@@ -10,7 +10,7 @@ import typer
 from hardner.errors import HardnerError
 
 
-def serve(
+def serve_command(
     project: Annotated[
         Path,
         typer.Argument(metavar="[PROJECT]", help="The project's file; made if it is not there."),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hardner.tag.suggest import Suggestion
 
 
-def suggest(
+def suggest_command(
     texts: Annotated[
         list[str], typer.Argument(metavar="TEXT...", help="Files or folders; - is stdin.")
     ],
@@ -72,8 +72,8 @@ def suggest(
     - `hardner suggest pool.tsv --model device-model --to brat --out next-ten/`
     """
     from hardner.tag.predictor import Predictor
-    from hardner.tag.suggest import LONGEST
-    from hardner.tag.suggest import suggest as chosen_from
+    from hardner.tag.suggest import _LONGEST
+    from hardner.tag.suggest import suggest_sentences as chosen_from
 
     predictor = Predictor.load(model)
     overlong = 0
@@ -84,7 +84,7 @@ def suggest(
             task = shown.add_task("sentences", total=None)
             for sentence in found:
                 shown.advance(task)
-                overlong += len(sentence) > LONGEST
+                overlong += len(sentence) > _LONGEST
                 yield sentence
 
     found = chosen_from(
@@ -95,7 +95,9 @@ def suggest(
         known=_sentences(exclude or [], None),
     )
     if overlong:
-        stderr.print(f"warning: {overlong:,} sentences of more than {LONGEST} words not considered")
+        stderr.print(
+            f"warning: {overlong:,} sentences of more than {_LONGEST} words not considered"
+        )
     if not found:
         stderr.print("nothing to suggest: no other sentence has a chance of a mention")
     elif target_format or out != "-":

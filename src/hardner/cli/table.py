@@ -7,25 +7,27 @@ from typing import Annotated
 import typer
 
 
-class Metric(StrEnum):
+class MetricChoice(StrEnum):
     f1 = "f1"
     precision = "precision"
     recall = "recall"
 
 
-class Format(StrEnum):
+class TableFormat(StrEnum):
     text = "text"
     md = "md"
     csv = "csv"
     latex = "latex"
 
 
-def table(
+def table_command(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="Results of `hardner evaluate`.")
     ],
-    metric: Annotated[Metric, typer.Option(help="What to show.")] = Metric.f1,
-    shape: Annotated[Format, typer.Option("--format", help="How to show it.")] = Format.text,
+    metric: Annotated[MetricChoice, typer.Option(help="What to show.")] = MetricChoice.f1,
+    shape: Annotated[
+        TableFormat, typer.Option("--format", help="How to show it.")
+    ] = TableFormat.text,
     baseline: Annotated[
         str, typer.Option(help="The row to compare the others with; * marks what differs.")
     ] = "",
@@ -45,9 +47,9 @@ def table(
     - `hardner table results/few_shot.jsonl --row HGDA --row "MetaNER (bilstm, best)"`
     - `hardner table results/few_shot.jsonl more/few_shot.jsonl --format csv`
     """
-    from hardner.evaluate.render import FORMATS
-    from hardner.evaluate.results import gather
-    from hardner.evaluate.table import build, of_rows
+    from hardner.evaluate.render import RENDERERS
+    from hardner.evaluate.results import gather_results
+    from hardner.evaluate.table import build_tables, of_rows
 
-    tables = build(of_rows(gather(files), row or []), metric.value, baseline)
-    typer.echo(FORMATS[shape.value](tables), nl=False)
+    tables = build_tables(of_rows(gather_results(files), row or []), metric.value, baseline)
+    typer.echo(RENDERERS[shape.value](tables), nl=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hardner.cli.convert import _format, _progress, _scheme
-from hardner.cli.engine import ADDRESS, ENGINE, Engine, tag_on_ray
+from hardner.cli.engine import ADDRESS, ENGINE, EngineChoice, tag_on_ray
 from hardner.cli.outputs import Output
 from hardner.cli.terminal import interruptible, spoken, stderr
 from hardner.errors import HardnerError
@@ -18,9 +18,9 @@ from hardner.formats import Report
 from hardner.types import Document
 
 if TYPE_CHECKING:
-    from hardner.scale.documents import Inputs, Work
+    from hardner.scale.documents import Inputs, _Work
+    from hardner.scale.workers import TagOptions
     from hardner.tag.predictor import Predictor
-    from hardner.scale.workers import Wish
 
 
 def _listed(text: str | None) -> str | None:
@@ -29,7 +29,7 @@ def _listed(text: str | None) -> str | None:
     return text
 
 
-def tag(
+def tag_command(
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="[FILES...|-]", help="Files or folders; - is standard input."),
@@ -85,7 +85,7 @@ def tag(
         str | None,
         typer.Option(callback=_scheme, help="Tag scheme of a CoNLL file to write (IOB2)."),
     ] = None,
-    engine: ENGINE = Engine.local,
+    engine: ENGINE = EngineChoice.local,
     address: ADDRESS = None,
 ) -> None:
     """Find entities in text of any format, and write them in any format.
@@ -105,7 +105,7 @@ def tag(
     - `hardner tag test.tsv --from conll --to conll --out predicted.tsv --model my-model`
     - `hardner tag pubmed/ --engine ray --address 10.0.0.1:6379 --to parquet --out tagged/`
     """
-    if engine is Engine.ray:
+    if engine is EngineChoice.ray:
         tag_on_ray(
             files or ["-"],
             out,
@@ -121,8 +121,8 @@ def tag(
         )
         return
     from hardner.scale.documents import Inputs
+    from hardner.scale.workers import TagOptions
     from hardner.tag.predictor import Predictor
-    from hardner.scale.workers import Wish
 
     sources, report = files or ["-"], Report()
     output = Output.of(out, target_format, scheme, report)
@@ -131,7 +131,7 @@ def tag(
     if resume and (not keeps or any(map(is_standard, sources))):
         message = "--resume needs files to read, and a folder or a .jsonl file as --out"
         raise HardnerError(message)
-    wish = Wish(batch_size, _names(labels), min_score)
+    wish = TagOptions(batch_size, _names(labels), min_score)
     predictor = Predictor.load(model, device)
     tally = Tally()
     kept = "; what is finished is kept: the same command and --resume go on" if keeps else ""
@@ -178,12 +178,12 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(part.strip() for part in text.split(","))
 
 
-def _job(model: Path | None, wish: "Wish", source_format: str | None, output: Output) -> str:
+def _job(model: Path | None, wish: "TagOptions", source_format: str | None, output: Output) -> str:
     """What decides the result, beside the inputs."""
-    from hardner.tag.folder import BUNDLED
     from hardner.scale.output import stamp
+    from hardner.tag.folder import BUNDLED_MODEL
 
-    parts = [stamp(model or BUNDLED), wish.labels, wish.min_score]
+    parts = [stamp(model or BUNDLED_MODEL), wish.labels, wish.min_score]
     return json.dumps([*parts, source_format, output.format, output.scheme])
 
 
@@ -192,12 +192,12 @@ def _tagged(
     predictor: "Predictor",
     model: Path | None,
     workers: int,
-    wish: "Wish",
+    wish: "TagOptions",
 ) -> Iterator[Document]:
-    from hardner.scale.workers import tagged
+    from hardner.scale.workers import tag_with_workers
 
     if workers > 1:
-        return tagged(documents, model, workers, wish, predictor.device)
+        return tag_with_workers(documents, model, workers, wish, predictor.device)
     return predictor.documents(
         documents, batch_size=wish.batch_size, labels=wish.labels, min_score=wish.min_score
     )
@@ -210,13 +210,13 @@ def _into_folder(
     job: str,
     resume: bool,
     inputs: "Callable[[Sequence[str]], Inputs]",
-    work: "Work",
+    work: "_Work",
 ) -> None:
     """A file for each input; one that is done is written down at once."""
-    from hardner.scale.output import Journal
+    from hardner.scale.output import FinishedInputs
 
     assert output.place is not None
-    journal = Journal(output.place, job, resume)
+    journal = FinishedInputs(output.place, job, resume)
     left = [source for source, path in targets.items() if not journal.holds(source, path)]
     for source, documents in inputs(left).parted(work):
         output.write(documents, targets[source], labels)
@@ -230,12 +230,12 @@ def _by_line(
     job: str,
     resume: bool,
     inputs: "Callable[[Sequence[str], int], Inputs]",
-    work: "Work",
+    work: "_Work",
 ) -> None:
     """A line for each document; what is done is kept whatever happens."""
-    from hardner.scale.output import part_of, stamp
+    from hardner.scale.output import part_file, stamp
 
     stamps = [source if is_standard(source) else stamp(source) for source in sources]
-    with part_of(path, json.dumps([job, *stamps]), resume) as part:
+    with part_file(path, json.dumps([job, *stamps]), resume) as part:
         for document in inputs(sources, part.done).through(work):
             part.add(output.line(document))

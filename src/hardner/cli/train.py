@@ -14,11 +14,11 @@ import typer
 from hardner.cli.terminal import bar, interruptible, stderr, warned
 from hardner.errors import HardnerError
 
-SETTINGS = {"ignore_unknown_options": True}
-"""What the command line needs to pass dotted keys on to `train`."""
+TRAIN_CONTEXT = {"ignore_unknown_options": True}
+"""What the command line needs to pass dotted keys on to `train_command`."""
 
 
-def train(
+def train_command(
     context: typer.Context,
     arguments: Annotated[
         list[str],
@@ -47,23 +47,23 @@ def train(
     - `hardner train experiments/hgda-disease.toml --show`
     - `torchrun --nproc-per-node 8 -m hardner train experiments/hgda-disease.toml`
     """
-    from hardner.meta.experiment import read
-    from hardner.meta.folder import MODEL
-    from hardner.meta.distributed import joined
-    from hardner.meta.run import device_of, run
     from hardner.meta.config import toml
+    from hardner.meta.distributed import join_ranks
+    from hardner.meta.experiment import read_experiment
+    from hardner.meta.folder import MODEL
+    from hardner.meta.run import experiment_device, run_experiment
 
     path, overrides = _parsed(context, arguments)
-    experiment = read(path, overrides)
+    experiment = read_experiment(path, overrides)
     if show:
         typer.echo(toml(experiment.table()), nl=False)
         return
     folder = out or Path("runs", path.stem)
     iterations = experiment.train.iterations
-    with interruptible() as stop, joined(device_of(experiment)) as ranks:
+    with interruptible() as stop, join_ranks(experiment_device(experiment)) as ranks:
         listening = _listening(iterations) if ranks.leads else _deaf()
-        with listening as (heard, reading):
-            standing = run(experiment, folder, heard, stop, reading, ranks)
+        with listening as (on_progress, reading):
+            standing = run_experiment(experiment, folder, on_progress, stop, reading, ranks)
     if not ranks.leads:
         raise typer.Exit(0 if standing.finished else 130)
     done = f"{standing.iteration:,} of {iterations:,} iterations"
@@ -80,8 +80,8 @@ def train(
 
 def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[Path, dict[str, object]]:
     """The file, and what the dotted options say."""
-    from hardner.meta.experiment import parse
     from hardner.meta.config import merged
+    from hardner.meta.experiment import parse_override
 
     files: list[str] = []
     overrides: dict[str, object] = {}
@@ -92,7 +92,7 @@ def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[Path, dic
             continue
         key, given, value = word.lstrip("-").partition("=")
         try:
-            overrides = merged(overrides, parse(key, value if given else next(words, "")))
+            overrides = merged(overrides, parse_override(key, value if given else next(words, "")))
         except HardnerError as error:
             context.fail(str(error))
     if len(files) != 1:
@@ -111,13 +111,13 @@ def _deaf() -> Iterator[tuple[Callable[..., None], None]]:
 @contextmanager
 def _listening(iterations: int) -> Iterator[tuple[Callable[..., None], Callable[..., None]]]:
     """Whom to tell of a run and of reading before it: a bar on a terminal, else lines."""
-    from hardner.meta.run import Heard
+    from hardner.meta.run import TrainingProgress
 
     progress = bar()
     task = progress.add_task("reading", total=iterations)
     begun = False
 
-    def heard(told: Heard) -> None:
+    def on_progress(told: TrainingProgress) -> None:
         nonlocal begun
         now = told.standing
         if not begun:
@@ -133,4 +133,4 @@ def _listening(iterations: int) -> Iterator[tuple[Callable[..., None], Callable[
         progress.update(task, description="reading word vectors", completed=done, total=total)
 
     with warned(), progress:
-        yield heard, reading
+        yield on_progress, reading

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from hardner.batch import TagSet
 from hardner.evaluate.score import Breakdown
-from hardner.schemes import parse
+from hardner.schemes import parse_tag
 
 COUNTED = tuple(field.name for field in fields(Breakdown))
 _OPENERS = frozenset("BS")
 
 
-class Marks(NamedTuple):
+class TagMarks(NamedTuple):
     """What tags say of each word, whatever their scheme."""
 
     starts: Tensor
@@ -24,27 +24,27 @@ class Marks(NamedTuple):
     """Of the mention that the word is in, as an index from 1; 0 in none."""
 
 
-def marks_of(tag_set: TagSet, labels: Sequence[str], device: torch.device) -> Marks:
+def marks_of(tag_set: TagSet, labels: Sequence[str], device: torch.device) -> TagMarks:
     """The marks of each tag of a scheme whose mentions open with B or S: two of [C + 1].
 
     The last is that of no tag, so that -1, which pads, finds it.
     """
-    parsed = [parse(tag) for tag in tag_set.tags]
+    parsed = [parse_tag(tag) for tag in tag_set.tags]
     starts = [prefix in _OPENERS for prefix, _ in parsed]
     index = [0 if prefix == "O" else labels.index(label) + 1 for prefix, label in parsed]
     to = torch.device(device)
-    return Marks(torch.tensor([*starts, False], device=to), torch.tensor([*index, 0], device=to))
+    return TagMarks(torch.tensor([*starts, False], device=to), torch.tensor([*index, 0], device=to))
 
 
-def read_marks(table: Marks, tags: Tensor) -> Marks:
+def read_marks(table: TagMarks, tags: Tensor) -> TagMarks:
     """The marks of tags [M, B, T] that the scheme allows; -1 is padding."""
-    return Marks(table.starts[tags], table.labels[tags])
+    return TagMarks(table.starts[tags], table.labels[tags])
 
 
-def count(gold: Marks, predicted: Marks, labels: int) -> Tensor:
+def count_outcomes(gold: TagMarks, predicted: TagMarks, labels: int) -> Tensor:
     """The parted score of each model and label: marks [M|1, B, T] -> [M, labels, COUNTED]."""
     starts, found = predicted
-    gold = Marks(*(mark.expand_as(starts) for mark in gold))
+    gold = TagMarks(*(mark.expand_as(starts) for mark in gold))
     ends_right, ends_found = _ends(gold), _ends(predicted)
     same = (gold.labels == found) & (found > 0)
     touching = (gold.labels > 0) & (found > 0)
@@ -60,7 +60,7 @@ def count(gold: Marks, predicted: Marks, labels: int) -> Tensor:
     return sums[:, :, 1:].permute(1, 2, 0)
 
 
-def _ends(marks: Marks) -> Tensor:
+def _ends(marks: TagMarks) -> Tensor:
     """Where a mention that starts at a word ends: [M, B, T]."""
     goes_on = (marks.labels > 0) & ~marks.starts
     width = goes_on.shape[-1]

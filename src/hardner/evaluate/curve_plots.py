@@ -13,7 +13,7 @@ from hardner.errors import HardnerError
 from hardner.evaluate import plots
 from hardner.evaluate.curve_lines import Place, Point, read
 from hardner.evaluate.curves import TASKS
-from hardner.evaluate.plots import ACROSS, COLOURS, MARKERS, WIDTH, finish, new_figure
+from hardner.evaluate.plots import _COLOURS, ACROSS, MARKERS, WIDTH, finish, new_figure
 from hardner.evaluate.relations import alone, helps, likeness
 
 MEAN = "mean"
@@ -35,7 +35,7 @@ def curves(files: Sequence[Path]) -> Any:
                     found.setdefault(p.passes, []).append(p.f1)
             if found:
                 line = (list(found), [fmean(v) for v in found.values()])
-                axes.plot(*line, color=COLOURS[place % len(COLOURS)], label=_label(row, rows))
+                axes.plot(*line, color=_COLOURS[place % len(_COLOURS)], label=_label(row, rows))
         axes.set_title(corpus)
     finish(figure, panels, len(corpora))
     figure.supxlabel("passes over the training data", fontsize=8)
@@ -109,7 +109,7 @@ def tasks(files: Sequence[Path]) -> Any:
     figure = new_figure(WIDTH * 0.75, 3.6)
     axes = figure.subplots()
     kinds, corpora = list(TASKS.values()), list(dict.fromkeys(p.corpus for p in places))
-    colours = dict(zip(kinds, COLOURS, strict=False))
+    colours = dict(zip(kinds, _COLOURS, strict=False))
     markers = {corpus: MARKERS[i % len(MARKERS)] for i, corpus in enumerate(corpora)}
     for place, (x, y) in zip(places, where, strict=True):
         axes.plot(x, y, markers[place.corpus], color=colours[place.task], markersize=6)
@@ -161,4 +161,4 @@ FIGURES: dict[str, Callable[[Sequence[Path]], Any]] = {
 
 def save(kind: str, files: Sequence[Path], path: str | Path) -> list[Path]:
     """Draw a figure of what `hardner curves` has written."""
-    return plots.write(lambda: FIGURES[kind](files), path)
+    return plots.write_figure(lambda: FIGURES[kind](files), path)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardner.episodes import distinct, numbers
+from hardner.episodes import distinct, random_numbers
 from hardner.errors import HardnerError
 from hardner.evaluate import targets
 from hardner.evaluate.curve_lines import Place, Point, append, mend, read
@@ -88,7 +88,7 @@ class Study:
                 yield Job(names, None)
                 continue
             if watch is None:
-                found = [targets.load(name, self.root) for name in self.corpora]
+                found = [targets.load_target(name, self.root) for name in self.corpora]
                 watch = Watch(self.experiment, found, self.out / "runs" / "vectors")
             points, params = self._trained(watch, losses, len(losses) == len(jobs[0]), config)
             if not mapped:
@@ -144,7 +144,7 @@ class Study:
         (corpus,) = self.corpora
         have = len(watch.store.tags.widths) - 1
         count = min(self.sentences, have)
-        rows = np.array(distinct(have, count, numbers("fisher", corpus)), np.int64)
+        rows = np.array(distinct(have, count, random_numbers("fisher", corpus)), np.int64)
         found = task_vector(fisher(watch.tagger, params, watch.store, rows, loss))
         e = self.experiment
         vector = tuple(float(f"{value:.3g}") for value in found.tolist())

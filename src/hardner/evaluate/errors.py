@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hardner.evaluate.predictions import Predicted
-from hardner.evaluate.score import Breakdown, breakdown, kind_of
+from hardner.evaluate.score import Breakdown, breakdown, error_kind
 from hardner.types import Sentence, Span
 
 ErrorKind = Literal["boundary", "type", "missed", "spurious"]
 KINDS: tuple[ErrorKind, ...] = ("boundary", "type", "missed", "spurious")
-WORDS = 6
+_CONTEXT_WORDS = 6
 """Of the context, on each side."""
 
 
@@ -58,13 +58,13 @@ def _pairs(predicted: Predicted) -> Iterable[tuple[ErrorKind, Span | None, Span 
     wrong = [span for span in found if span not in right]
     lost = [span for span in right if span not in found]
     for span in lost:
-        kind = kind_of(span, found)
+        kind = error_kind(span, found)
         if kind == "alone":
             yield "missed", span, None
         else:
             yield kind, span, _nearest(span, wrong)
     for span in wrong:
-        kind = kind_of(span, right)
+        kind = error_kind(span, right)
         if kind == "alone":
             yield "spurious", None, span
         elif not any(_overlap(span, other) and _nearest(other, wrong) == span for other in lost):
@@ -91,8 +91,8 @@ def _named(sentence: Sentence, span: Span | None) -> tuple[str, ...]:
 
 def _context(sentence: Sentence, right: Span | None, found: Span | None) -> str:
     spans = [span for span in (right, found) if span]
-    start = max(0, min(span.start for span in spans) - WORDS)
-    end = min(len(sentence), max(span.end for span in spans) + WORDS)
+    start = max(0, min(span.start for span in spans) - _CONTEXT_WORDS)
+    end = min(len(sentence), max(span.end for span in spans) + _CONTEXT_WORDS)
     words = []
     for place in range(start, end):
         word = sentence.tokens[place]

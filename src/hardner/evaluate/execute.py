@@ -6,19 +6,19 @@ from pathlib import Path
 
 from hardner.errors import HardnerError
 from hardner.evaluate import targets
-from hardner.evaluate.system import Contender
-from hardner.evaluate.runners import Drawn, Entrant, Scored, entrant
+from hardner.evaluate.predictions import write_predictions
 from hardner.evaluate.protocols import Protocol, Size
-from hardner.evaluate.predictions import keep
 from hardner.evaluate.provenance import commit, versions
 from hardner.evaluate.results import Result, ResultFile, record_config
-from hardner.evaluate.samples import SampleBook, draw, pool
+from hardner.evaluate.runners import Drawn, Runner, ScoredSamples, runner_for
+from hardner.evaluate.samples import SampleBook, draw_sample, sample_pool
 from hardner.evaluate.score import Breakdown
+from hardner.evaluate.system import System
 from hardner.types import Corpus, Sentence
 
 
 @dataclass(frozen=True)
-class Desk:
+class EvaluationFolders:
     """Where corpora lie and results go."""
 
     root: Path
@@ -28,7 +28,7 @@ class Desk:
 
 
 @dataclass(frozen=True)
-class Done:
+class CellDone:
     """Some samples of a cell that are there now."""
 
     corpus: str
@@ -38,12 +38,12 @@ class Done:
     """Their mean; None where they had been there before."""
 
 
-def execute(protocol: Protocol, contender: Contender, desk: Desk) -> Iterator[Done]:
+def execute(protocol: Protocol, system: System, desk: EvaluationFolders) -> Iterator[CellDone]:
     """Score what is not yet scored; yields whenever results have reached the disk."""
-    work = _Work(protocol, contender, desk)
-    joint = protocol.together and contender.train == "sources and target"
+    work = _Work(protocol, system, desk)
+    joint = protocol.together and system.train == "sources and target"
     for names in [protocol.targets] if joint else [(name,) for name in protocol.targets]:
-        found = [targets.load(name, desk.root) for name in names]
+        found = [targets.load_target(name, desk.root) for name in names]
         for corpus in found:
             if not corpus.test:
                 raise HardnerError(f"{corpus.name} has no test sentences")
@@ -51,20 +51,20 @@ def execute(protocol: Protocol, contender: Contender, desk: Desk) -> Iterator[Do
 
 
 class _Work:
-    def __init__(self, protocol: Protocol, contender: Contender, desk: Desk) -> None:
-        self.protocol, self.contender, self.desk = protocol, contender, desk
+    def __init__(self, protocol: Protocol, system: System, desk: EvaluationFolders) -> None:
+        self.protocol, self.system, self.desk = protocol, system, desk
         self.file = ResultFile(desk.out / f"{protocol.name}.jsonl")
         self.book = SampleBook(desk.out / "samples.json")
-        self.config = record_config(desk.out, contender.config)
+        self.config = record_config(desk.out, system.config)
 
-    def on(self, found: Sequence[Corpus]) -> Iterator[Done]:
+    def on(self, found: Sequence[Corpus]) -> Iterator[CellDone]:
         """All sizes of a target, or of targets that one model is trained for."""
-        pools = {corpus.name: pool(corpus, self.protocol.splits) for corpus in found}
-        entered: Entrant | None = None
+        pools = {corpus.name: sample_pool(corpus, self.protocol.splits) for corpus in found}
+        entered: Runner | None = None
         for size in self.protocol.sizes:
             natural = self.protocol.natural
             drawn: Drawn = {
-                sample: {n: draw(n, p, size, sample, natural) for n, p in pools.items()}
+                sample: {n: draw_sample(n, p, size, sample, natural) for n, p in pools.items()}
                 for sample in range(self.protocol.samples)
             }
             for corpus in found:
@@ -72,14 +72,14 @@ class _Work:
                     self._write_down(corpus, size, drawn, pools[corpus.name])
                 held = [s for s in drawn if self._held(corpus, size, s, drawn)]
                 if held:
-                    yield Done(corpus.name, size, tuple(held), None)
+                    yield CellDone(corpus.name, size, tuple(held), None)
             missing = [s for s in drawn if any(not self._held(c, size, s, drawn) for c in found)]
             if not missing:
                 continue
             if entered is None:
                 wanted = self.desk.predictions
                 more = self.protocol.unlabelled
-                entered = entrant(self.contender, found, pools, wanted, more)
+                entered = runner_for(self.system, found, pools, wanted, more)
             for scored in entered.scores(size, {s: drawn[s] for s in missing}):
                 yield self._keep(scored, size, drawn)
 
@@ -92,16 +92,18 @@ class _Work:
     def _held(self, corpus: Corpus, size: Size, sample: int, drawn: Drawn) -> bool:
         return self.file.holds(self._result(corpus, size, sample, drawn, {}, 0.0).key)
 
-    def _keep(self, scored: Scored, size: Size, drawn: Drawn) -> Done:
+    def _keep(self, scored: ScoredSamples, size: Size, drawn: Drawn) -> CellDone:
         results = [
             self._result(scored.corpus, size, sample, drawn, score, scored.seconds)
             for sample, score in zip(scored.samples, scored.scores, strict=True)
         ]
         if scored.predictions:
-            keep(self.desk.out / "predictions", results, scored.corpus.test, scored.predictions)
+            write_predictions(
+                self.desk.out / "predictions", results, scored.corpus.test, scored.predictions
+            )
         self.file.append(results)
         mean = sum(result.score.f1 for result in results) / len(results)
-        return Done(scored.corpus.name, size, scored.samples, mean)
+        return CellDone(scored.corpus.name, size, scored.samples, mean)
 
     def _result(
         self,
@@ -118,9 +120,9 @@ class _Work:
         del kinds["tp"]
         return Result(
             protocol=self.protocol.name,
-            method=self.contender.method,
-            encoder=self.contender.encoder,
-            preset=self.contender.preset,
+            method=self.system.method,
+            encoder=self.system.encoder,
+            preset=self.system.preset,
             target_domain=corpus.domain,
             corpus=corpus.name,
             shots=len(drawn[sample][corpus.name]),
@@ -133,7 +135,7 @@ class _Work:
             kinds=kinds,
             labels={label: [s.tp, s.fp, s.fn] for label, s in several.items()},
             unlabelled=self.protocol.unlabelled,
-            seed=self.contender.seed,
+            seed=self.system.seed,
             config=self.config,
             versions=versions(),
             commit=commit(),

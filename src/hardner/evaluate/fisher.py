@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.batch import Ints, Store
-from hardner.meta.inner import spread
+from hardner.meta.inner import expand_per_task
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 
@@ -39,7 +39,7 @@ def fisher(tagger: Tagger, params: Params, store: Store, rows: Ints, loss: str) 
         # A sentence a task, each with its own view of the parameters and so with its own gradient.
         chosen = torch.tensor(widest[start : start + step], device=store.device).unsqueeze(1)
         batch = store.batch(chosen, store.widths(chosen.cpu().numpy()))
-        views = spread(wanted, frozenset({"encoder"}), batch.tasks)
+        views = expand_per_task(wanted, frozenset({"encoder"}), batch.tasks)
         leaves = {name: value.detach().requires_grad_() for name, value in views.items()}
         unlikely = tagger.losses(params | leaves, batch, [loss])[loss]  # [M]
         if loss == "mtcls" or (loss == "tag" and tagger.decoder == "softmax"):

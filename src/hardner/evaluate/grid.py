@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from hardner.evaluate import published
 from hardner.evaluate.protocols import Size
 from hardner.evaluate.published import MEAN, Figure
-from hardner.evaluate.table import BOUND, LEVEL, Cell, Row, Table
+from hardner.evaluate.table import BOUND, SIGNIFICANCE_LEVEL, ResultTable, TableCell, TableRow
 
 NOT_RUN = "not run"
-NAMES = {"f1": "F1", "precision": "precision", "recall": "recall"}
+_METRIC_NAMES = {"f1": "F1", "precision": "precision", "recall": "recall"}
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Grid:
     notes: tuple[str, ...]
 
 
-def grids(table: Table) -> Iterator[Grid]:
+def grids(table: ResultTable) -> Iterator[Grid]:
     """A grid for each size, and where methods pass In-Domain."""
     columns = (*table.corpora, MEAN)
     for size in table.sizes:
@@ -34,7 +34,7 @@ def grids(table: Table) -> Iterator[Grid]:
                 lines.append(("- published", *(_figure(cell.published) for cell in cells)))
                 lines.append(("- difference", *(_signed(cell.difference) for cell in cells)))
         lines += _best(table, size)
-        title = f"{table.protocol}: {NAMES[table.metric]}, {_size(size)}"
+        title = f"{table.protocol}: {_METRIC_NAMES[table.metric]}, {_size(size)}"
         yield Grid(title, ("method", *columns), tuple(lines), tuple(_notes(table, size)))
     if shares := tuple(_passing(table)):
         title = f"{table.protocol}: share of the data at which a method passes {BOUND} on all of it"
@@ -42,17 +42,17 @@ def grids(table: Table) -> Iterator[Grid]:
         yield Grid(title, ("method", *table.corpora), shares, notes)
 
 
-def _best(table: Table, size: Size) -> Iterator[tuple[str, ...]]:
+def _best(table: ResultTable, size: Size) -> Iterator[tuple[str, ...]]:
     """The published row with the highest mean, whether it is one of ours or not."""
-    called = published.best(table.protocol, table.metric, size, table.corpora)
+    called = published.best_published(table.protocol, table.metric, size, table.corpora)
     if called:
         own = (table.protocol, table.metric, size)
         each = [published.published(*own, corpus, [called]) for corpus in table.corpora]
-        whole = published.mean(*own, table.corpora, [called])
+        whole = published.published_mean(*own, table.corpora, [called])
         yield (f"best published: {called}", *map(_figure, (*each, whole)))
 
 
-def _passing(table: Table) -> Iterator[tuple[str, ...]]:
+def _passing(table: ResultTable) -> Iterator[tuple[str, ...]]:
     if len(table.sizes) < 2 or not any(row.method == BOUND for row in table.rows):
         return
     for row in table.rows:
@@ -60,7 +60,7 @@ def _passing(table: Table) -> Iterator[tuple[str, ...]]:
             continue
         found = [table.passing(row, corpus) for corpus in table.corpora]
         yield (table.label(row), *map(_passed, found))
-        called = published.names(table.protocol, row.method, row.encoder)
+        called = published.published_names(table.protocol, row.method, row.encoder)
         theirs = [
             published.published("ratios", "passing share", "", corpus, called)
             for corpus in table.corpora
@@ -75,15 +75,15 @@ def _passed(share: float | None) -> str:
     return f"{share:.0%}" if share <= 1 else "-"
 
 
-def _notes(table: Table, size: Size) -> Iterator[str]:
+def _notes(table: ResultTable, size: Size) -> Iterator[str]:
     counts = {len(c.values) for (s, _, _), c in table.cells.items() if s == size and c.values}
     if counts and max(counts) > 1:
         low, high = min(counts), max(counts)
         yield f"mean ± standard deviation of {low if low == high else f'{low} to {high}'} samples"
     if table.baseline:
         yield (
-            f"* differs from {table.label(table.baseline)}: p < {LEVEL:g} in a paired permutation "
-            f"test, after Holm's correction for {table.tests()} tests"
+            f"* differs from {table.label(table.baseline)}: p < {SIGNIFICANCE_LEVEL:g} in a paired "
+            f"permutation test, after Holm's correction for {table.tests()} tests"
         )
     sources: dict[str, dict[str, None]] = {}
     for (s, row, _), cell in table.cells.items():
@@ -93,7 +93,7 @@ def _notes(table: Table, size: Size) -> Iterator[str]:
         yield f"published {label}: {'; '.join(found)}"
 
 
-def _source(row: Row, figure: Figure) -> str:
+def _source(row: TableRow, figure: Figure) -> str:
     same = figure.method.rstrip("*") == row.method
     return figure.source if same else f"{figure.source}, as {figure.method}"
 
@@ -108,16 +108,16 @@ def _number(value: float) -> str:
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
-def _shown(cell: Cell) -> str:
+def _shown(cell: TableCell) -> str:
     if cell.mean is None:
         return NOT_RUN
     spread = "" if cell.deviation is None else f" ± {_number(cell.deviation)}"
     return _number(cell.mean) + spread + mark(cell)
 
 
-def mark(cell: Cell) -> str:
+def mark(cell: TableCell) -> str:
     """A star where a cell differs from the baseline's."""
-    return "*" if cell.p is not None and cell.p < LEVEL else ""
+    return "*" if cell.p is not None and cell.p < SIGNIFICANCE_LEVEL else ""
 
 
 def _figure(figure: Figure | None) -> str:

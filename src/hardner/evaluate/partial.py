@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from hardner.errors import HardnerError
 from hardner.evaluate.score import Labelled
 
-NAMES = {"strict": "strict", "exact": "exact", "partial": "partial", "type": "ent_type"}
+_NAMES = {"strict": "strict", "exact": "exact", "partial": "partial", "type": "ent_type"}
 
 
 class Ratios(NamedTuple):
@@ -32,9 +32,9 @@ def lenient_scores(gold: Labelled, predicted: Labelled) -> dict[str, Ratios]:
     right, found = _documents(gold), _documents(predicted)
     labels = sorted({span["label"] for document in right + found for span in document})
     if not labels:
-        return dict.fromkeys(NAMES, Ratios(0.0, 0.0, 0.0))
+        return dict.fromkeys(_NAMES, Ratios(0.0, 0.0, 0.0))
     overall = nervaluate.Evaluator(right, found, labels, loader="dict").evaluate()["overall"]
-    ours = {name: overall[theirs] for name, theirs in NAMES.items()}
+    ours = {name: overall[theirs] for name, theirs in _NAMES.items()}
     return {name: Ratios(r.precision, r.recall, r.f1) for name, r in ours.items()}
 
 

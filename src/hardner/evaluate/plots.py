@@ -11,13 +11,13 @@ from typing import Any
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.published import MEAN
 from hardner.evaluate.results import Result
-from hardner.evaluate.table import BOUND, Cell, Row, Table, build
+from hardner.evaluate.table import BOUND, ResultTable, TableCell, TableRow, build_tables
 from hardner.files import atomic_binary
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Told apart by everyone (Okabe and Ito)."""
 MARKERS = "osD^vP*X"
-LINES = ("-", "--", ":", "-.")
+_LINES = ("-", "--", ":", "-.")
 """The first for as many rows as there are colours, the next for as many more."""
 DPI = 300
 ACROSS = 3
@@ -27,7 +27,7 @@ WIDTH = 7.0
 """Inches: a page between its margins."""
 LINE = 0.17
 """Inches: of a legend."""
-STYLE = {
+_STYLE = {
     "font.size": 8,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -41,7 +41,7 @@ STYLE = {
 }
 
 
-def shots(results: Sequence[Result]) -> Any:
+def plot_shots(results: Sequence[Result]) -> Any:
     """F1 against the number of shots: a panel a corpus, and the mean."""
     table = _only(results, shares=False)
     figure = _panels(table, _names(table), _curves)
@@ -53,11 +53,11 @@ def shots(results: Sequence[Result]) -> Any:
     return figure
 
 
-def ratios(results: Sequence[Result]) -> Any:
+def plot_ratios(results: Sequence[Result]) -> Any:
     """F1 against the share of the data, and where each method passes In-Domain on all of it."""
     table = _only(results, shares=True)
 
-    def draw(axes: Any, table: Table, corpus: str) -> None:
+    def draw(axes: Any, table: ResultTable, corpus: str) -> None:
         _curves(axes, table, corpus)
         bounds = [r for r in table.rows if r.method == BOUND]
         for bound in bounds:
@@ -85,9 +85,9 @@ ERRORS = {
 }
 
 
-def errors(results: Sequence[Result]) -> Any:
+def plot_errors(results: Sequence[Result]) -> Any:
     """The wrong mentions of each method by kind, for each right mention; a panel a size."""
-    tables = build(results)
+    tables = build_tables(results)
     if len(tables) > 1:
         raise HardnerError(f"results of several protocols: {', '.join(t.protocol for t in tables)}")
     (table,) = tables
@@ -99,7 +99,7 @@ def errors(results: Sequence[Result]) -> Any:
     labels = [table.label(row) for row in table.rows]
     for axes, size in zip(panels.flat, table.sizes, strict=False):
         left = [0.0] * rows
-        for (kind, parts), colour in zip(ERRORS.items(), COLOURS, strict=False):
+        for (kind, parts), colour in zip(ERRORS.items(), _COLOURS, strict=False):
             shares = [_share(results, row, size, parts) for row in table.rows]
             axes.barh(range(rows), shares, left=left, color=colour, label=kind, height=0.7)
             left = [a + b for a, b in zip(left, shares, strict=True)]
@@ -111,19 +111,19 @@ def errors(results: Sequence[Result]) -> Any:
     return figure
 
 
-def _share(results: Iterable[Result], row: Row, size: float, parts: Sequence[str]) -> float:
+def _share(results: Iterable[Result], row: TableRow, size: float, parts: Sequence[str]) -> float:
     """The mean over corpora of the wrong mentions of a kind for each right one."""
     corpora: dict[str, list[float]] = {}
     for r in results:
-        if Row.of(r) == row and r.size == size and (r.tp or r.fn):
+        if TableRow.of(r) == row and r.size == size and (r.tp or r.fn):
             wrong = sum(r.kinds[part] for part in parts)
             corpora.setdefault(r.corpus, []).append(wrong / (r.tp + r.fn))
     return fmean(fmean(values) for values in corpora.values()) if corpora else 0.0
 
 
-def _only(results: Sequence[Result], shares: bool) -> Table:
+def _only(results: Sequence[Result], shares: bool) -> ResultTable:
     kept = [r for r in results if (r.share is not None) == shares]
-    tables = build(kept)
+    tables = build_tables(kept)
     if len(tables) != 1:
         wanted = "shares of the data" if shares else "numbers of shots"
         said = ", ".join(t.protocol for t in tables) or "none"
@@ -131,11 +131,13 @@ def _only(results: Sequence[Result], shares: bool) -> Table:
     return tables[0]
 
 
-def _names(table: Table) -> tuple[str, ...]:
+def _names(table: ResultTable) -> tuple[str, ...]:
     return (*table.corpora, MEAN) if len(table.corpora) > 1 else table.corpora
 
 
-def _panels(table: Table, named: Sequence[str], draw: Callable[[Any, Table, str], None]) -> Any:
+def _panels(
+    table: ResultTable, named: Sequence[str], draw: Callable[[Any, ResultTable, str], None]
+) -> Any:
     """A panel for each corpus that something was run on."""
     names = [name for name in named if name in table.run]
     across = min(len(names), ACROSS)
@@ -151,7 +153,7 @@ def _panels(table: Table, named: Sequence[str], draw: Callable[[Any, Table, str]
     return figure
 
 
-def _curves(axes: Any, table: Table, corpus: str) -> None:
+def _curves(axes: Any, table: ResultTable, corpus: str) -> None:
     """A line a row with the spread of its samples; published values as empty markers."""
     for place, row in enumerate(table.rows):
         cells = {size: table.cell(size, row, corpus) for size in table.sizes}
@@ -159,9 +161,9 @@ def _curves(axes: Any, table: Table, corpus: str) -> None:
         known = {size: cell.published.value for size, cell in cells.items() if cell.published}
         colour, shape = _colour(place), MARKERS[place % len(MARKERS)]
         means = [cell.mean for cell in run.values()]
-        line = LINES[place // len(COLOURS) % len(LINES)]
+        line = _LINES[place // len(_COLOURS) % len(_LINES)]
         axes.plot(list(run), means, line, color=colour, marker=shape, label=table.label(row))
-        if len(table.rows) <= len(COLOURS):  # else bands would cover one another
+        if len(table.rows) <= len(_COLOURS):  # else bands would cover one another
             low, high = _band(list(run.values()))
             axes.fill_between(list(run), low, high, color=colour, alpha=0.15, linewidth=0)
         if known:
@@ -170,14 +172,14 @@ def _curves(axes: Any, table: Table, corpus: str) -> None:
             axes.plot(*theirs, color=colour, marker=shape, label=PUBLISHED, **hollow)
 
 
-def _band(cells: Sequence[Cell]) -> tuple[list[float], list[float]]:
+def _band(cells: Sequence[TableCell]) -> tuple[list[float], list[float]]:
     """A standard deviation to each side."""
     pairs = [(cell.mean or 0.0, cell.deviation or 0.0) for cell in cells]
     return [m - d for m, d in pairs], [m + d for m, d in pairs]
 
 
 def _colour(place: int) -> str:
-    return COLOURS[place % len(COLOURS)]
+    return _COLOURS[place % len(_COLOURS)]
 
 
 def finish(figure: Any, panels: Any, used: int) -> None:
@@ -213,7 +215,7 @@ def new_figure(width: float, height: float) -> Any:
 
 def style() -> AbstractContextManager[None]:
     """What a figure must be drawn and saved under."""
-    context: AbstractContextManager[None] = _load("matplotlib").rc_context(STYLE)
+    context: AbstractContextManager[None] = _load("matplotlib").rc_context(_STYLE)
     return context
 
 
@@ -225,18 +227,18 @@ def _load(name: str) -> Any:
 
 
 FIGURES: dict[str, Callable[[Sequence[Result]], Any]] = {
-    "shots": shots,
-    "ratios": ratios,
-    "errors": errors,
+    "shots": plot_shots,
+    "ratios": plot_ratios,
+    "errors": plot_errors,
 }
 
 
-def save(kind: str, results: Sequence[Result], path: str | Path) -> list[Path]:
+def save_figure(kind: str, results: Sequence[Result], path: str | Path) -> list[Path]:
     """Draw a figure of results."""
-    return write(lambda: FIGURES[kind](results), path)
+    return write_figure(lambda: FIGURES[kind](results), path)
 
 
-def write(draw: Callable[[], Any], path: str | Path) -> list[Path]:
+def write_figure(draw: Callable[[], Any], path: str | Path) -> list[Path]:
     """Draw a figure; the path's ending says whether as SVG or PNG, without one it is both."""
     ending = Path(path).suffix.lower()
     if ending not in ("", ".svg", ".png"):

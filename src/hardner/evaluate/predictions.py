@@ -20,7 +20,7 @@ class Predicted:
     found: tuple[Span, ...]
 
 
-def keep(
+def write_predictions(
     folder: Path,
     results: Sequence[Result],
     sentences: Sequence[Sentence],
@@ -57,7 +57,7 @@ def file_name(result: Result) -> str:
     return "_".join(re.sub(r"[^\w.+-]+", "-", part) for part in parts) + ".jsonl.xz"
 
 
-def read(path: str | Path) -> Iterator[Predicted]:
+def read_predictions(path: str | Path) -> Iterator[Predicted]:
     """The sentences of a file of predictions."""
     for number, line in lines(path):
         try:

@@ -36,7 +36,7 @@ def figures() -> Mapping[tuple[str, str, str, str], tuple[Figure, ...]]:
     return found
 
 
-def names(protocol: str, method: str, encoder: str) -> list[str]:
+def published_names(protocol: str, method: str, encoder: str) -> list[str]:
     """What papers call a row of ours, the nearest first."""
     if protocol == "few_shot" and encoder in CONTEXTUAL:
         return ["BioBERT"] if method in ("FineTuning", "encoder alone") else [f"{method}*"]
@@ -52,7 +52,7 @@ def published(
     return ranked[0] if ranked else None
 
 
-def mean(
+def published_mean(
     protocol: str, metric: str, size: Size, corpora: Sequence[str], called: Sequence[str]
 ) -> Figure | None:
     """The published mean over these corpora; none where a corpus has no published value."""
@@ -66,9 +66,11 @@ def mean(
     return None
 
 
-def best(protocol: str, metric: str, size: Size, corpora: Sequence[str]) -> str | None:
+def best_published(protocol: str, metric: str, size: Size, corpora: Sequence[str]) -> str | None:
     """The published method with the highest mean."""
     keys = [(protocol, metric, str(size), corpus) for corpus in (*corpora, MEAN)]
     methods = dict.fromkeys(f.method for key in keys for f in figures().get(key, ()))
-    means = {m: f.value for m in methods if (f := mean(protocol, metric, size, corpora, [m]))}
+    means = {
+        m: f.value for m in methods if (f := published_mean(protocol, metric, size, corpora, [m]))
+    }
     return max(means, key=means.__getitem__) if means else None

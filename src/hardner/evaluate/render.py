@@ -5,10 +5,10 @@ import io
 from collections.abc import Callable, Sequence
 
 from hardner.evaluate.grid import Grid, grids
-from hardner.evaluate.table import Table
+from hardner.evaluate.table import ResultTable
 
 
-def markdown(tables: Sequence[Table]) -> str:
+def markdown(tables: Sequence[ResultTable]) -> str:
     """Pipe tables under bold titles."""
     return "\n".join(pipe_table(grid) for table in tables for grid in grids(table))
 
@@ -25,7 +25,7 @@ def pipe_table(grid: Grid) -> str:
     return f"**{grid.title}**\n\n{rows}\n" + (f"\n{notes}\n" if notes else "")
 
 
-def text(tables: Sequence[Table]) -> str:
+def text(tables: Sequence[ResultTable]) -> str:
     """Aligned columns for a terminal."""
     return "\n".join(_text(grid) for table in tables for grid in grids(table))
 
@@ -53,7 +53,7 @@ _LATEX = {
 }
 
 
-def latex(tables: Sequence[Table]) -> str:
+def latex(tables: Sequence[ResultTable]) -> str:
     """Tables for the package booktabs, notes below them."""
     return "\n".join(_latex(grid) for table in tables for grid in grids(table))
 
@@ -110,7 +110,7 @@ COLUMNS = (
 )
 
 
-def as_csv(tables: Sequence[Table]) -> str:
+def as_csv(tables: Sequence[ResultTable]) -> str:
     """A line a cell, with everything that is known of it; empty where it was not run."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -143,7 +143,7 @@ def _plain(value: float | str | None) -> str:
     return f"{value:.6g}"
 
 
-FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
+RENDERERS: dict[str, Callable[[Sequence[ResultTable]], str]] = {
     "text": text,
     "md": markdown,
     "csv": as_csv,

@@ -12,8 +12,9 @@ from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import Score
 from hardner.files import atomic_write, lines, read_text
+from hardner.renamed import with_first_names, with_new_names
 
-Config = Mapping[str, Any]
+ResultConfig = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,9 @@ class ResultFile:
             _mend(self.path)
         except OSError as error:
             raise FileError(path, f"cannot be written: {error.strerror}") from None
-        self._held = {result.key for result in read(self.path)} if self.path.exists() else set()
+        self._held = (
+            {result.key for result in read_results(self.path)} if self.path.exists() else set()
+        )
 
     def holds(self, key: tuple[Any, ...]) -> bool:
         """Whether there is such a result."""
@@ -118,7 +121,7 @@ def _mend(path: Path) -> None:
         os.truncate(path, text.rfind(b"\n") + 1)
 
 
-def read(path: str | Path) -> Iterator[Result]:
+def read_results(path: str | Path) -> Iterator[Result]:
     """The results of a file; a last line that is not whole is left out."""
     for number, line in lines(path):
         try:
@@ -139,9 +142,9 @@ def _unfinished(path: str | Path) -> bool:
         return file.read() != b"\n"
 
 
-def record_config(folder: Path, config: Config) -> str:
+def record_config(folder: Path, config: ResultConfig) -> str:
     """Keep a configuration beside the results; returns the key that they name it by."""
-    text = json.dumps(config, sort_keys=True)
+    text = json.dumps(with_first_names(config), sort_keys=True)
     key = blake2b(text.encode(), digest_size=6).hexdigest()
     held = read_configs(folder)
     if key not in held:
@@ -152,20 +155,20 @@ def record_config(folder: Path, config: Config) -> str:
     return key
 
 
-def read_configs(folder: Path) -> dict[str, Config]:
+def read_configs(folder: Path) -> dict[str, ResultConfig]:
     """The configurations of the results in a folder, by key."""
     path = folder / "configs.json"
     if not path.is_file():
         return {}
     try:
-        return dict(json.loads(read_text(path)))
+        return dict(with_new_names(json.loads(read_text(path))))
     except ValueError as error:
         raise FileError(path, f"damaged, not JSON: {error}") from None
 
 
-def gather(paths: Sequence[str | Path]) -> list[Result]:
+def gather_results(paths: Sequence[str | Path]) -> list[Result]:
     """The results of some files, each once."""
-    found = {result.key: result for path in paths for result in read(path)}
+    found = {result.key: result for path in paths for result in read_results(path)}
     if not found:
         raise HardnerError(f"no results in {', '.join(map(str, paths))}")
     return list(found.values())

@@ -11,12 +11,12 @@ from hardner.files import atomic_write, read_text
 from hardner.types import Corpus, Sentence
 
 
-def pool(corpus: Corpus, splits: Sequence[str]) -> tuple[Sentence, ...]:
+def sample_pool(corpus: Corpus, splits: Sequence[str]) -> tuple[Sentence, ...]:
     """The sentences that are drawn from."""
     return tuple(sentence for split in splits for sentence in getattr(corpus, split))
 
 
-def draw(
+def draw_sample(
     corpus: str, sentences: Sequence[Sentence], size: Size, sample: int, natural: bool = False
 ) -> tuple[int, ...]:
     """Which of the sentences make up a sample; a share is drawn regardless of entities."""

@@ -7,7 +7,7 @@ from typing import Literal
 from hardner.types import Span
 
 Metric = Literal["f1", "precision", "recall"]
-Kind = Literal["boundary", "type", "alone"]
+_ErrorKind = Literal["boundary", "type", "alone"]
 """It overlaps a mention of its label; one of another label only; none."""
 Labelled = Iterable[Sequence[Span]]
 """The spans of one sentence after another."""
@@ -90,15 +90,15 @@ def breakdown(gold: Labelled, predicted: Labelled) -> dict[str, Breakdown]:
         for span in both:
             add(span, Breakdown(tp=1))
         for span in set(found) - both:
-            kind = kind_of(span, right)
+            kind = error_kind(span, right)
             add(span, Breakdown(**{"spurious" if kind == "alone" else f"fp_{kind}": 1}))
         for span in set(right) - both:
-            kind = kind_of(span, found)
+            kind = error_kind(span, found)
             add(span, Breakdown(**{"missed" if kind == "alone" else f"fn_{kind}": 1}))
     return dict(sorted(sums.items()))
 
 
-def kind_of(span: Span, others: Sequence[Span]) -> Kind:
+def error_kind(span: Span, others: Sequence[Span]) -> _ErrorKind:
     """How a mention that is not among the others relates to them."""
     labels = {o.label for o in others if o.start < span.end and span.start < o.end}
     if span.label in labels:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hardner.errors import HardnerError
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 EXACT = 30
 """Up to so many pairs every change of signs is counted."""
 RESAMPLES = 9999
@@ -48,7 +48,7 @@ def compare(one: Sequence[float], other: Sequence[float], seed: int = 0) -> Comp
     )
 
 
-def permutation_test(differences: Floats, seed: int = 0) -> float:
+def permutation_test(differences: _Floats, seed: int = 0) -> float:
     """How often a sum of the differences with random signs is as far from 0 as theirs.
 
     Exact for up to `EXACT` pairs: each half's sums are listed, and those of the one that a sum of
@@ -67,7 +67,7 @@ def permutation_test(differences: Floats, seed: int = 0) -> float:
     return float(min((above.sum() + below.sum()) / total, 1.0))
 
 
-def _sums(values: Floats) -> Floats:
+def _sums(values: _Floats) -> _Floats:
     """All sums of the values with either sign."""
     sums = np.zeros(1)
     for value in values:
@@ -75,7 +75,7 @@ def _sums(values: Floats) -> Floats:
     return sums
 
 
-def interval(differences: Floats, seed: int = 0, level: float = 0.95) -> tuple[float, float]:
+def interval(differences: _Floats, seed: int = 0, level: float = 0.95) -> tuple[float, float]:
     """The percentile bootstrap interval of the mean."""
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, len(differences), (RESAMPLES, len(differences)))
@@ -85,7 +85,7 @@ def interval(differences: Floats, seed: int = 0, level: float = 0.95) -> tuple[f
     return float(low), float(high)
 
 
-def effect_size(differences: Floats) -> float:
+def effect_size(differences: _Floats) -> float:
     """Cohen's d of paired values; 0 where there is no difference, infinite where none varies."""
     mean = float(differences.mean())
     deviation = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0

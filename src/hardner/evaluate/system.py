@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import torch
 
+from hardner.adapt.recipe import RECIPES, Recipe, encoder_kind, recipe_for
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Protocol, Size, TrainOn
 from hardner.evaluate.targets import domain_of
-from hardner.adapt.recipe import PRESETS, Adaptation, adaptation, kind_of
-from hardner.meta.experiment import Experiment, read
+from hardner.meta.experiment import Experiment, read_experiment
 from hardner.meta.folder import EXPERIMENT, MODEL
+from hardner.meta.methods import BASELINES
 from hardner.meta.source_data import BENCHMARK
-from hardner.meta.methods import PLANS
 from hardner.model.describe import load_model
 from hardner.model.encoders import WordEncoder, vocabulary_of
 from hardner.model.layers import Params, part_of
@@ -30,31 +30,33 @@ class Model(NamedTuple):
     params: Params
 
 
-class Sample(NamedTuple):
+class SampleDraw(NamedTuple):
     """Which draw of a target it is."""
 
     size: Size
     number: int
 
 
-Start = Callable[[Sequence[Corpus], Mapping[str, Sequence[Sentence]], Sample | None], Model]
+StartModel = Callable[
+    [Sequence[Corpus], Mapping[str, Sequence[Sentence]], SampleDraw | None], Model
+]
 """(targets, what is drawn of each if it is trained on, which draw that is) -> a model."""
 
 
 @dataclass(frozen=True)
-class Contender:
+class System:
     """A row of a table."""
 
     method: str
     """As tables name it."""
     encoder: str
     preset: str
-    adaptation: Adaptation
+    adaptation: Recipe
     train: TrainOn
     adapt: bool
     seed: int
     config: Mapping[str, Any]
-    start: Start
+    start: StartModel
     device: str = "cpu"
     target: str = ""
     """The only domain that it may be tested on; empty for any."""
@@ -68,20 +70,20 @@ class Contender:
     """Where the corpora lay that it was trained on."""
 
 
-def of_folder(
+def system_of_folder(
     path: str | Path,
     protocol: Protocol,
     name: str = "",
     preset: str = "",
     vectors: str = "",
     device: str = "cpu",
-) -> Contender:
+) -> System:
     """A trained model: the folder of a run, or of a model alone.
 
     Args:
         path: The folder.
         protocol: What it will be put through.
-        name: Of its row, which may be one of `PLANS`; by default from the run's method.
+        name: Of its row, which may be one of `BASELINES`; by default from the run's method.
         preset: Of the adaptation; by default the run's own.
         vectors: A file of word vectors; by default the run's own.
         device: Where to compute.
@@ -90,11 +92,11 @@ def of_folder(
     ran = (folder / EXPERIMENT).is_file()
     if ran and not (folder / MODEL).is_dir():
         raise FileError(folder, "the run has no model yet; train it further")
-    experiment = read(folder / EXPERIMENT) if ran else None
+    experiment = read_experiment(folder / EXPERIMENT) if ran else None
     model = Model(*load_model(folder / MODEL if ran else folder))
     model = Model(model.tagger, {n: p.to(device) for n, p in model.params.items()})
     named = name or ("" if experiment else folder.name)
-    made = contender(experiment, kind_of(model.tagger), protocol, named, preset, device)
+    made = make_system(experiment, encoder_kind(model.tagger), protocol, named, preset, device)
     return replace(
         made,
         start=lambda targets, drawn, sample: model,
@@ -113,31 +115,35 @@ def _trained_on(experiment: Experiment) -> frozenset[str]:
     return frozenset(n for n in names if domain_of(n) != experiment.target)
 
 
-def contender(
+def make_system(
     experiment: Experiment | None,
     kind: str,
     protocol: Protocol,
     name: str,
     preset: str,
     device: str,
-) -> Contender:
+) -> System:
     """A row without a start, with all that an experiment, if there is one, says about it."""
-    plan = PLANS.get(name)
+    plan = BASELINES.get(name)
     train: TrainOn = plan.train if plan else protocol.train
     adapt = plan.adapt if plan else protocol.adapt
     trained = experiment.preset if experiment else ""
-    chosen = preset or (trained if trained in PRESETS else "paper")
-    rule = adaptation(chosen, kind)
+    chosen = preset or (trained if trained in RECIPES else "paper")
+    rule = recipe_for(chosen, kind)
     if experiment and experiment.method == "wpz":
         rule = replace(rule, prototypes=True)
     fitted = asdict(rule) | {"parts": sorted(rule.parts)} if adapt else None
     if fitted and not protocol.unlabelled:
-        del fitted["pupil"]
-    for later in ("boldness", "rarity", "swaps"):  # rules were recorded before there were any
+        del fitted["self_training"]
+    for later in (
+        "o_bias_size",
+        "o_bias_density",
+        "replacements",
+    ):  # rules were recorded before there were any
         if fitted and not fitted[later]:
             del fitted[later]
-    config = {"experiment": _table(experiment, protocol), "train": train, "adaptation": fitted}
-    return Contender(
+    config = {"experiment": _table(experiment, protocol), "train": train, "recipe_for": fitted}
+    return System(
         method=name or (method_name(experiment, adapt) if experiment else ""),
         encoder=kind,
         preset=chosen if trained in (chosen, "") else f"{trained}, adapted by {chosen}",
@@ -170,14 +176,14 @@ def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
 def method_name(experiment: Experiment, adapt: bool) -> str:
     """The name that the papers' tables give to what an experiment does; its own if they do not."""
     merged = experiment.decoder.per == "all"
-    for name, plan in PLANS.items():
+    for name, plan in BASELINES.items():
         same = (plan.method, plan.merged, plan.adapt) == (experiment.method, merged, adapt)
         if same and plan.train == "sources":
             return name
     return "MultiTask" if experiment.method == "multitask" else experiment.method
 
 
-def with_words(
+def with_word_vectors(
     model: Model, path: str, sentences: Collection[Sentence], cache: Path | None = None
 ) -> Model:
     """The model with vectors for words of the sentences that it does not know as written.
@@ -223,6 +229,6 @@ def for_corpus(model: Model, corpus: Corpus) -> tuple[Model, int]:
 
 
 def _nothing(
-    targets: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], sample: Sample | None
+    targets: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], sample: SampleDraw | None
 ) -> Model:
     raise HardnerError("there is no model to start from")

@@ -12,15 +12,15 @@ from hardner.evaluate.published import MEAN, Figure
 from hardner.evaluate.results import Result
 from hardner.evaluate.score import Metric
 from hardner.evaluate.significance import Comparison, compare, holm
-from hardner.meta.methods import PLANS
+from hardner.meta.methods import BASELINES
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 BOUND = "In-Domain"
 """The method whose score on all data other methods may pass with less."""
 
 
 @dataclass(frozen=True, order=True)
-class Row:
+class TableRow:
     """A method as it was trained and adapted."""
 
     method: str
@@ -32,14 +32,14 @@ class Row:
     """Sentences that it learnt from without their labels, beside each sample."""
 
     @classmethod
-    def of(cls, result: Result) -> "Row":
+    def of(cls, result: Result) -> "TableRow":
         """Of a result; what is a share is drawn so anyway, and a line may say false for 0."""
         natural, unlabelled = result.natural and result.share is None, int(result.unlabelled)
         return cls(result.method, result.encoder, result.preset, natural, unlabelled)
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A row on a corpus."""
 
     values: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -69,28 +69,28 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """All rows on all corpora at all sizes, of one protocol."""
 
     protocol: str
     metric: Metric
     corpora: tuple[str, ...]
     sizes: tuple[Size, ...]
-    rows: tuple[Row, ...]
-    cells: Mapping[tuple[Size, Row, str], Cell]
+    rows: tuple[TableRow, ...]
+    cells: Mapping[tuple[Size, TableRow, str], TableCell]
     """By size, row and corpus, the mean of all corpora included."""
-    baseline: Row | None = None
+    baseline: TableRow | None = None
 
     @property
     def run(self) -> frozenset[str]:
         """The corpora that something was run on, and the mean if something was on all."""
         return frozenset(corpus for (_, _, corpus), cell in self.cells.items() if cell.values)
 
-    def cell(self, size: Size, row: Row, corpus: str) -> Cell:
+    def cell(self, size: Size, row: TableRow, corpus: str) -> TableCell:
         """What is there."""
         return self.cells[size, row, corpus]
 
-    def label(self, row: Row) -> str:
+    def label(self, row: TableRow) -> str:
         """The row's method, with whatever else tells it from other rows."""
         more = [
             getattr(row, name)
@@ -105,7 +105,7 @@ class Table:
         """How many comparisons there are."""
         return sum(cell.p is not None for cell in self.cells.values())
 
-    def passing(self, row: Row, corpus: str) -> float | None:
+    def passing(self, row: TableRow, corpus: str) -> float | None:
         """The share of the data at which a row passes In-Domain on all of it; infinite if none is.
 
         None where that is not known, since not all of it was run.
@@ -119,7 +119,9 @@ class Table:
         return inf if share is None and 1.0 in curve else share
 
 
-def build(results: Iterable[Result], metric: Metric = "f1", baseline: str = "") -> list[Table]:
+def build_tables(
+    results: Iterable[Result], metric: Metric = "f1", baseline: str = ""
+) -> list[ResultTable]:
     """A table for each protocol that there are results of.
 
     Args:
@@ -137,32 +139,36 @@ def of_rows(results: Sequence[Result], names: Sequence[str]) -> list[Result]:
     """The results of some rows, each named by its label or method; all if none is named."""
     if not names:
         return list(results)
-    found: set[tuple[str, Row]] = set()
-    tables = build(results)
+    found: set[tuple[str, TableRow]] = set()
+    tables = build_tables(results)
     for name in names:
         own = {(t.protocol, r) for t in tables for r in t.rows if name in (t.label(r), r.method)}
         if not own:
             known = ", ".join(dict.fromkeys(t.label(r) for t in tables for r in t.rows))
             raise HardnerError(f"no row {name!r}; there are {known}")
         found |= own
-    return [r for r in results if (r.protocol, Row.of(r)) in found]
+    return [r for r in results if (r.protocol, TableRow.of(r)) in found]
 
 
-def _table(protocol: str, results: Sequence[Result], metric: Metric) -> Table:
+def _table(protocol: str, results: Sequence[Result], metric: Metric) -> ResultTable:
     corpora, sizes = _columns(protocol, results)
-    rows = tuple(sorted({Row.of(r): None for r in results}, key=_rank))
+    rows = tuple(sorted({TableRow.of(r): None for r in results}, key=_rank))
     values = _values(results, metric)
-    cells: dict[tuple[Size, Row, str], Cell] = {}
+    cells: dict[tuple[Size, TableRow, str], TableCell] = {}
     for size in sizes:
         for row in rows:
-            called = () if row.unlabelled else published.names(protocol, row.method, row.encoder)
+            called = (
+                ()
+                if row.unlabelled
+                else published.published_names(protocol, row.method, row.encoder)
+            )
             each = [values.get((size, row, corpus), {}) for corpus in corpora]
             for corpus, found in zip(corpora, each, strict=True):
                 figure = published.published(protocol, metric, size, corpus, called)
-                cells[size, row, corpus] = Cell(found, figure)
-            whole = published.mean(protocol, metric, size, corpora, called)
-            cells[size, row, MEAN] = Cell(_mean(each), whole)
-    return Table(protocol, metric, corpora, sizes, rows, cells)
+                cells[size, row, corpus] = TableCell(found, figure)
+            whole = published.published_mean(protocol, metric, size, corpora, called)
+            cells[size, row, MEAN] = TableCell(_mean(each), whole)
+    return ResultTable(protocol, metric, corpora, sizes, rows, cells)
 
 
 def _columns(protocol: str, results: Sequence[Result]) -> tuple[tuple[str, ...], tuple[Size, ...]]:
@@ -174,9 +180,9 @@ def _columns(protocol: str, results: Sequence[Result]) -> tuple[tuple[str, ...],
     return (*planned, *(c for c in corpora if c not in planned)), tuple(sizes)
 
 
-def _rank(row: Row) -> tuple[str, str, int, Row]:
+def _rank(row: TableRow) -> tuple[str, str, int, TableRow]:
     """Rows of one encoder and preset together, in the papers' order of methods."""
-    order = list(PLANS)
+    order = list(BASELINES)
     place = order.index(row.method) if row.method in order else len(order)
     return row.encoder, row.preset, place, row
 
@@ -184,11 +190,11 @@ def _rank(row: Row) -> tuple[str, str, int, Row]:
 Samples = dict[tuple[int, int], float]
 
 
-def _values(results: Sequence[Result], metric: Metric) -> dict[tuple[Size, Row, str], Samples]:
-    values: dict[tuple[Size, Row, str], Samples] = {}
-    configs: dict[tuple[Size, Row, str, int, int], str] = {}
+def _values(results: Sequence[Result], metric: Metric) -> dict[tuple[Size, TableRow, str], Samples]:
+    values: dict[tuple[Size, TableRow, str], Samples] = {}
+    configs: dict[tuple[Size, TableRow, str, int, int], str] = {}
     for r in results:
-        place = (r.size, Row.of(r), r.corpus)
+        place = (r.size, TableRow.of(r), r.corpus)
         own = (*place, r.seed, r.sample)
         if configs.setdefault(own, r.config) != r.config:
             raise HardnerError(
@@ -206,7 +212,7 @@ def _mean(each: Sequence[Samples]) -> Samples:
     return {key: fmean(found[key] for found in each) for key in sorted(shared)}
 
 
-def _compared(table: Table, baseline: str) -> Table:
+def _compared(table: ResultTable, baseline: str) -> ResultTable:
     """The table with each cell compared with the baseline's, corrected over all of them."""
     if not baseline:
         return table

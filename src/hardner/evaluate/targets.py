@@ -14,7 +14,7 @@ JOINED = {"BC5CDR": ("BC5CDR-disease", "BC5CDR-chem")}
 """Corpora that the catalogue holds as one a label, of the same sentences."""
 
 
-def load(name: str, root: str | Path, report: Report | None = None) -> Corpus:
+def load_target(name: str, root: str | Path, report: Report | None = None) -> Corpus:
     """A corpus with all its splits.
 
     Args:
@@ -24,9 +24,9 @@ def load(name: str, root: str | Path, report: Report | None = None) -> Corpus:
         report: Where to count what could not be kept.
     """
     if name in JOINED:
-        return _joined(name, [corpora.load(part, root, report) for part in JOINED[name]])
+        return _joined(name, [corpora.load_corpus(part, root, report) for part in JOINED[name]])
     if name in corpora.catalogue():
-        return corpora.load(name, root, report)
+        return corpora.load_corpus(name, root, report)
     folder = Path(root, name)
     if not folder.is_dir():
         known = ", ".join((*corpora.catalogue(), *JOINED))

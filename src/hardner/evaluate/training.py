@@ -8,34 +8,34 @@ from pathlib import Path
 from hardner.corpora import SPLITS
 from hardner.errors import HardnerError
 from hardner.evaluate import targets
-from hardner.evaluate.system import Contender, Model, Sample, contender
 from hardner.evaluate.protocols import Protocol, TrainOn
+from hardner.evaluate.system import Model, SampleDraw, System, make_system
 from hardner.files import atomic_write
 from hardner.meta.experiment import Experiment
 from hardner.meta.folder import MODEL
-from hardner.meta.source_data import gather
-from hardner.meta.methods import PLANS
-from hardner.meta.network import network
-from hardner.meta.run import Heard, device_of, run
+from hardner.meta.methods import BASELINES
+from hardner.meta.network import build_network
+from hardner.meta.run import TrainingProgress, experiment_device, run_experiment
+from hardner.meta.source_data import load_source_data
 from hardner.model.describe import load_model
 from hardner.schemes import spans_to_tags
 from hardner.types import Corpus, Sentence
 
-Domains = Mapping[str, Sequence[Sequence[Sentence]]]
+_Domains = Mapping[str, Sequence[Sequence[Sentence]]]
 """By name, sentences to train on, devel sentences and perhaps test sentences."""
-Watch = Callable[[], AbstractContextManager[Callable[[], bool]]]
+StopWatcher = Callable[[], AbstractContextManager[Callable[[], bool]]]
 """Looks out, while a training lasts, for what is to stop it."""
 
 
-def of_experiment(
+def system_of_experiment(
     experiment: Experiment,
     protocol: Protocol,
     runs: Path,
     name: str = "",
     preset: str = "",
-    heard: Callable[[Heard], None] = lambda _: None,
-    watch: Watch = lambda: nullcontext(lambda: False),
-) -> Contender:
+    on_progress: Callable[[TrainingProgress], None] = lambda _: None,
+    watch: StopWatcher = lambda: nullcontext(lambda: False),
+) -> System:
     """A contender that is trained when it is needed; its runs are kept, and gone on with.
 
     Args:
@@ -43,17 +43,17 @@ def of_experiment(
             protocol needs.
         protocol: What it will be put through.
         runs: The folder for its runs.
-        name: Of its row; one of `PLANS` also says what to train on and whether to adapt.
+        name: Of its row; one of `BASELINES` also says what to train on and whether to adapt.
         preset: Of the adaptation; by default the experiment's own.
         heard: Told of the training.
         watch: What it gives is asked after each iteration whether to stop.
     """
-    plan = PLANS.get(name)
+    plan = BASELINES.get(name)
     if plan and plan.merged and experiment.way().draw != "split":  # which needs several domains
         experiment = replace(experiment, decoder=replace(experiment.decoder, per="all"))
-    device = device_of(experiment)
-    made = contender(experiment, experiment.encoder.kind, protocol, name, preset, device)
-    trainer = Trainer(experiment, protocol, runs, made.train, device, heard, watch)
+    device = experiment_device(experiment)
+    made = make_system(experiment, experiment.encoder.kind, protocol, name, preset, device)
+    trainer = Trainer(experiment, protocol, runs, made.train, device, on_progress, watch)
     return replace(made, start=trainer, cache=runs / "vectors")
 
 
@@ -66,15 +66,15 @@ class Trainer:
     runs: Path
     train: TrainOn
     device: str
-    heard: Callable[[Heard], None]
-    watch: Watch
+    on_progress: Callable[[TrainingProgress], None]
+    watch: StopWatcher
     _last: tuple[str, Model] | None = None
 
     def __call__(
         self,
         found: Sequence[Corpus],
         drawn: Mapping[str, Sequence[Sentence]],
-        sample: Sample | None,
+        sample: SampleDraw | None,
     ) -> Model:
         """The model for some targets, of which it may see what is drawn."""
         name = self._name(found, sample)
@@ -85,7 +85,7 @@ class Trainer:
             self._last = name, self._model(experiment, self.runs / name)
         return self._last[1]
 
-    def _name(self, found: Sequence[Corpus], sample: Sample | None) -> str:
+    def _name(self, found: Sequence[Corpus], sample: SampleDraw | None) -> str:
         """Of a run; one on the sources alone serves all targets that leave the same ones out."""
         if sample:
             return "-".join([*(corpus.name for corpus in found), *map(str, sample)])
@@ -93,10 +93,10 @@ class Trainer:
 
     def _model(self, experiment: Experiment, folder: Path) -> Model:
         if self.train == "nothing":
-            model = Model(*network(experiment, gather(experiment)))
+            model = Model(*build_network(experiment, load_source_data(experiment)))
         else:
             with self.watch() as stop:
-                standing = run(experiment, folder, self.heard, stop)
+                standing = run_experiment(experiment, folder, self.on_progress, stop)
             if not standing.finished:
                 raise KeyboardInterrupt
             model = Model(*load_model(folder / MODEL))
@@ -138,12 +138,14 @@ class Trainer:
         domains = {corpus.domain for corpus in found}
         return any(targets.domain_of(name) in domains for name in self._candidates())
 
-    def _domains(self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]]) -> Domains:
+    def _domains(
+        self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]]
+    ) -> _Domains:
         """What to train on, under the names of the decoders."""
         parts = [(c, drawn[c.name], self._devel(c)) for c in found]
         if self.train == "sources and target" and not self.protocol.together:
             for name in self._sources(found):
-                corpus = targets.load(name, self.experiment.data.root)
+                corpus = targets.load_target(name, self.experiment.data.root)
                 parts.append((corpus, corpus.train, corpus.devel))
         merged: dict[str, tuple[list[Sentence], list[Sentence]]] = {}
         for corpus, train, devel in parts:
@@ -157,7 +159,7 @@ class Trainer:
         return () if "devel" in self.protocol.splits else corpus.devel
 
 
-def write_folders(root: Path, domains: Domains) -> None:
+def write_folders(root: Path, domains: _Domains) -> None:
     """Sentences as a folder a domain, for an experiment whose layout is ``folders``."""
     for name, splits in domains.items():
         if "/" in name:

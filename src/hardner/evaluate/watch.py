@@ -13,18 +13,18 @@ from torch import Tensor
 from hardner.batch import Batch, Store
 from hardner.episodes import Sources
 from hardner.errors import HardnerError
-from hardner.evaluate.test_set import ROOM, Exam
 from hardner.evaluate.score import Breakdown, Score
+from hardner.evaluate.test_set import _WORDS_AT_ONCE, TestSet
 from hardner.meta.draws import drawing
 from hardner.meta.experiment import Experiment
-from hardner.model.runtime import arithmetic
-from hardner.meta.loop import begin, loop
-from hardner.meta.source_data import Material
+from hardner.meta.loop import initial_state, loop
 from hardner.meta.methods import Method
-from hardner.meta.network import network
-from hardner.meta.run import device_of
+from hardner.meta.network import build_network
+from hardner.meta.run import experiment_device
+from hardner.meta.source_data import SourceData
 from hardner.model.heads import sentence_labels
 from hardner.model.layers import SCORING, Params, mask_of, scoped
+from hardner.model.runtime import autocast
 from hardner.model.tagger import Tagger
 from hardner.types import Corpus, Sentence
 
@@ -48,18 +48,18 @@ class Watch:
     """A folder that keeps word vectors."""
 
     @cached_property
-    def _material(self) -> Material:
-        return Material(Sources.of({c.name: (*c.train, *c.devel) for c in self.corpora}), None)
+    def _material(self) -> SourceData:
+        return SourceData(Sources.of({c.name: (*c.train, *c.devel) for c in self.corpora}), None)
 
     @cached_property
     def _network(self) -> tuple[Tagger, Params]:
-        tagger, start = network(self.experiment, self._material, self.cache)
+        tagger, start = build_network(self.experiment, self._material, self.cache)
         return tagger, {name: value.to(self.device) for name, value in start.items()}
 
     @cached_property
     def device(self) -> str:
         """Where it is computed."""
-        return device_of(self.experiment)
+        return experiment_device(self.experiment)
 
     @property
     def tagger(self) -> Tagger:
@@ -72,14 +72,14 @@ class Watch:
         return self._material.store(self.tagger, self._material.train, self.device)
 
     @cached_property
-    def _exams(self) -> dict[str, tuple[Exam, Store]]:
+    def _exams(self) -> dict[str, tuple[TestSet, Store]]:
         places = {name: place for place, name in enumerate(self._material.names)}
         made = {}
         for corpus in self.corpora:
             place = places[corpus.name]
-            exam = Exam(self.tagger, corpus.test, place, self.device)
+            test_set = TestSet(self.tagger, corpus.test, place, self.device)
             store = self.tagger.store(corpus.test, [place] * len(corpus.test), self.device)
-            made[corpus.name] = exam, store
+            made[corpus.name] = test_set, store
         return made
 
     def passes(self, iteration: int) -> float:
@@ -100,7 +100,7 @@ class Watch:
         shares = self._material.shares(e.data.shares)
         way = replace(way, objective=replace(way.objective, shares=shares))
         start = {name: value.clone() for name, value in self._network[1].items()}
-        progress = begin(start, way, training)
+        progress = initial_state(start, way, training)
         draw = drawing(way, self._material.train, e.train.tasks, e.train.shots, e.seed)
         seen = {-(-training.iterations * (i + 1) // points) for i in range(points)}
         for step in loop(self.tagger, way, training, self.store, draw, progress):
@@ -113,13 +113,13 @@ class Watch:
     def score(self, params: Params, losses: Collection[str]) -> dict[str, dict[str, Score]]:
         """By corpus and loss, on the test sentences."""
         found = {}
-        with arithmetic(self.experiment.train.precision, torch.device(self.device)):
+        with autocast(self.experiment.train.precision, torch.device(self.device)):
             for corpus in self.corpora:
-                exam, store = self._exams[corpus.name]
+                test_set, store = self._exams[corpus.name]
                 heads = [loss for loss in losses if loss != "tag"]
                 own = head_scores(self.tagger, params, store, corpus.test, heads) if heads else {}
                 if "tag" in losses:
-                    own["tag"] = sum(exam(params)[0].values(), Breakdown()).score
+                    own["tag"] = sum(test_set(params)[0].values(), Breakdown()).score
                 found[corpus.name] = {loss: own[loss] for loss in losses}
         return found
 
@@ -175,6 +175,6 @@ def in_batches(store: Store, sentences: Sequence[Sentence]) -> Iterator[Batch]:
     start = 0
     while start < len(order):
         widest = max(store.widths(order[start : start + 1]).values())
-        rows = order[start : start + max(1, ROOM[store.device.type] // widest)]
+        rows = order[start : start + max(1, _WORDS_AT_ONCE[store.device.type] // widest)]
         yield store.batch(torch.from_numpy(rows[None]).to(store.device), store.widths(rows))
         start += len(rows)

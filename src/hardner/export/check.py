@@ -40,7 +40,9 @@ def example() -> list[Sentence]:
     return list(sentences(Document("example", text)))
 
 
-def check(before: Predictor, after: Predictor, labelled: Sequence[Sentence] | None) -> Checked:
+def check_export(
+    before: Predictor, after: Predictor, labelled: Sequence[Sentence] | None
+) -> Checked:
     """Compare two forms of a model on labelled sentences.
 
     Without any, the right mentions are those that the model itself finds in `example`.

@@ -13,9 +13,9 @@ from hardner.model.layers import Params, scoped
 from hardner.model.onnx import EMISSIONS, PIECES, PLACES, WORDS
 
 OPSET = 17
-CONTRIBUTED = "com.microsoft"
+_CONTRIBUTED = "com.microsoft"
 """Operators that onnxruntime adds to the standard."""
-EPSILON = 1e-5
+_EPSILON = 1e-5
 """Of norms, as torch has it."""
 
 
@@ -84,7 +84,7 @@ class _Writing:
 
     def _norm(self, name: str, x: str) -> str:
         inputs = [x, self._own(f"{name}.weight"), self._own(f"{name}.bias")]
-        return self._add("LayerNormalization", inputs, axis=-1, epsilon=EPSILON)
+        return self._add("LayerNormalization", inputs, axis=-1, epsilon=_EPSILON)
 
     def _mapped(self, name: str, x: str) -> str:
         return self._add("Add", [self._times(name, x), self._own(f"{name}.bias")])
@@ -112,7 +112,7 @@ class _Writing:
         return name
 
     def _fused(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
-        return self._many(kind, inputs, 1, CONTRIBUTED, **attributes)[0]
+        return self._many(kind, inputs, 1, _CONTRIBUTED, **attributes)[0]
 
     def _add(self, kind: str, inputs: Sequence[str], out: str = "", **attributes: Any) -> str:
         return self._many(kind, inputs, 1, out=out, **attributes)[0]
@@ -151,6 +151,6 @@ class _Writing:
             ],
             [array(v.contiguous().numpy(), name) for name, v in self.constants.items()],
         )
-        opsets = [h.make_opsetid("", OPSET), h.make_opsetid(CONTRIBUTED, 1)]
+        opsets = [h.make_opsetid("", OPSET), h.make_opsetid(_CONTRIBUTED, 1)]
         content: bytes = h.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
         return content

@@ -12,11 +12,11 @@ from hardner.model.bert import BertEncoder, configuration, positions, quiet
 from hardner.model.layers import Params
 from hardner.model.pieces import Splitter
 from hardner.model.tagger import Tagger
-from hardner.tag.predictor import Predictor
 from hardner.swap import replaced_folder
+from hardner.tag.predictor import Predictor
 
 
-def write(predictor: Predictor, folder: str | Path) -> None:
+def write_huggingface(predictor: Predictor, folder: str | Path) -> None:
     """Write what ``AutoModelForTokenClassification`` and ``AutoTokenizer`` read.
 
     The logits of a word's first piece are the model's own scores. The model's constraints on tag

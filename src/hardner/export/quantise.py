@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hardner.errors import HardnerError
 
-CONTRIBUTED = "com.microsoft"
+_CONTRIBUTED = "com.microsoft"
 """Operators that onnxruntime adds to the standard."""
 TABLE = 50_000
 """Numbers of a table that is worth shrinking."""
@@ -51,8 +51,8 @@ class _Rewriting:
         del graph.node[:], graph.initializer[:]
         graph.node.extend(nodes)
         graph.initializer.extend(kept)
-        if all(known.domain != CONTRIBUTED for known in self.model.opset_import):
-            self.model.opset_import.append(self.onnx.helper.make_opsetid(CONTRIBUTED, 1))
+        if all(known.domain != _CONTRIBUTED for known in self.model.opset_import):
+            self.model.opset_import.append(self.onnx.helper.make_opsetid(_CONTRIBUTED, 1))
         content: bytes = self.model.SerializeToString()
         return content
 
@@ -97,7 +97,7 @@ class _Rewriting:
         yield self._node("Mul", [x, inverse], shrunk)
         yield self._node("QuantizeLinear", [shrunk, UNIT, ZERO], whole)
         inputs = [whole, integers, UNIT, scale, ZERO, none]
-        yield self._node("MatMulIntegerToFloat", inputs, product, domain=CONTRIBUTED)
+        yield self._node("MatMulIntegerToFloat", inputs, product, domain=_CONTRIBUTED)
         yield self._node("Mul", [product, row], out)
 
     def _look_up(self, table: str, rows: str, out: str) -> Iterator[Any]:

@@ -150,7 +150,7 @@ def _span(doc: Doc, entity: Entity) -> Span:
     assigns=["doc.ents", "doc.spans", "span._.score"],
     default_config={"model": None, "labels": None, "spans_key": "hardner", "min_score": 0.0},
 )
-def create(
+def create_component(
     nlp: Language,
     name: str,
     model: str | None,

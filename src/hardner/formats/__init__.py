@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hardner.errors import FileError, HardnerError
-from hardner.files import PathLike, head, is_standard, plain_name, shown
+from hardner.files import PathLike, head, is_standard, plain_name, shown_path
 from hardner.formats.fit import fit
 from hardner.formats.format import Format
 from hardner.formats.mention import check
@@ -34,7 +34,7 @@ def read(
     """
     row = _row(format) if format is not None else detect(path)
     if row.read is None:
-        raise FileError(shown(path), f"{row.name} can be written but not read")
+        raise FileError(shown_path(path), f"{row.name} can be written but not read")
     options = _options(row, scheme)
     nothing = True
     with reporting(strict, report) as used:
@@ -42,7 +42,7 @@ def read(
             nothing = False
             yield document
     if nothing:
-        raise FileError(shown(path), "holds no documents")
+        raise FileError(shown_path(path), "holds no documents")
 
 
 def write(
@@ -109,7 +109,7 @@ def detect(path: PathLike) -> Format:
     if found is None and is_standard(path):
         return FORMATS["text"]
     if found is None:
-        raise FileError(shown(path), "cannot tell its format; say which with --from")
+        raise FileError(shown_path(path), "cannot tell its format; say which with --from")
     return found
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hardner.errors import FileError, HardnerError
-from hardner.files import LINE_LIMIT, PathLike, blocks, shown, stem
+from hardner.files import LINE_LIMIT, PathLike, blocks, shown_path, stem
 from hardner.formats.mention import short
 from hardner.formats.report import Place, Report, reporting
-from hardner.schemes import OUTSIDE, parse, tags_to_spans
+from hardner.schemes import OUTSIDE, parse_tag, tags_to_spans
 from hardner.types import Document, Entity, Sentence, Span
 
 DOCSTART = "-DOCSTART-"
@@ -117,7 +117,7 @@ def _sentences(
                 yield Sentence(rows.tokens, found, f"{prefix}{number}")
             line += chunk.count("\n") + 2
     if not number:
-        raise FileError(shown(path), "holds no sentences")
+        raise FileError(shown_path(path), "holds no sentences")
 
 
 def _whole_sentences(path: PathLike) -> Iterator[tuple[int, str]]:
@@ -133,7 +133,9 @@ def _whole_sentences(path: PathLike) -> Iterator[tuple[int, str]]:
             yield first, whole
             first += whole.count("\n") + 2
         if len(rest) > LINE_LIMIT:
-            raise FileError(shown(path), "no blank line in sight: are sentences not apart?", first)
+            raise FileError(
+                shown_path(path), "no blank line in sight: are sentences not apart?", first
+            )
     yield first, rest
 
 
@@ -280,7 +282,7 @@ def _cut(row: str, separator: str) -> list[str]:
 
 def _is_tag(text: str) -> bool:
     try:
-        parse(text)
+        parse_tag(text)
     except HardnerError:
         return False
     return True

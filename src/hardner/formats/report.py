@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from hardner.errors import FileError
-from hardner.files import PathLike, shown
+from hardner.files import PathLike, shown_path
 
 
 class Place(NamedTuple):
@@ -19,7 +19,7 @@ class Place(NamedTuple):
     def error(self, message: str) -> FileError:
         if self.document is not None:
             message = f"document {self.document!r}: {message}"
-        return FileError(shown(self.path), message.replace("\n", " "), self.line)
+        return FileError(shown_path(self.path), message.replace("\n", " "), self.line)
 
 
 class Report:

@@ -1,7 +1,7 @@
 """Nested tables of plain values <-> frozen dataclasses whose fields are checked when made.
 
 A field's type says what is expected: bool, int, float, str, a `Literal`, a tuple of str, another
-record, or any of them `Annotated` with the `Range` that a number must lie in.
+record, or any of them `Annotated` with the `Bounds` that a number must lie in.
 """
 
 import json
@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 
 from hardner.errors import HardnerError
 
-Record = TypeVar("Record")
-Table = dict[str, Any]
+_Record = TypeVar("_Record")
+ConfigTable = dict[str, Any]
 """Values by key; a section is a table in the table."""
 
 
 @dataclass(frozen=True)
-class Range:
+class Bounds:
     """The numbers that a field may hold, both ends included."""
 
     least: float
@@ -29,10 +29,10 @@ class Range:
         )
 
 
-Count = Annotated[int, Range(1)]
-Whole = Annotated[int, Range(0)]
-Positive = Annotated[float, Range(0)]
-Share = Annotated[float, Range(0, 1)]
+Count = Annotated[int, Bounds(1)]
+Whole = Annotated[int, Bounds(0)]
+Positive = Annotated[float, Bounds(0)]
+Share = Annotated[float, Bounds(0, 1)]
 
 
 def keys(kind: type) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def keys(kind: type) -> dict[str, Any]:
     return {f.name: hints[f.name] for f in fields(kind)}
 
 
-def check(record: Any, section: str = "") -> None:
+def check_fields(record: Any, section: str = "") -> None:
     """Refuse a record that holds what its fields' types do not allow; for ``__post_init__``."""
     for name, expected in keys(type(record)).items():
         value = getattr(record, name)
@@ -50,7 +50,7 @@ def check(record: Any, section: str = "") -> None:
             raise HardnerError(f"{key}: expected {_described(expected)}, got {value!r}")
 
 
-def make(kind: type[Record], table: Mapping[str, Any], section: str = "") -> Record:
+def make(kind: type[_Record], table: Mapping[str, Any], section: str = "") -> _Record:
     """The record that a table describes; a key it does not know is an error."""
     known = keys(kind)
     values = {}
@@ -69,7 +69,7 @@ def make(kind: type[Record], table: Mapping[str, Any], section: str = "") -> Rec
     return kind(**values)
 
 
-def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> Table:
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> ConfigTable:
     """One table with another's values on top of it."""
     both = dict(under)
     for name, value in over.items():
@@ -79,7 +79,7 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> Table:
     return both
 
 
-def parse(kind: type, key: str, text: str, section: str = "") -> Table:
+def parse_key(kind: type, key: str, text: str, section: str = "") -> ConfigTable:
     """A dotted key and its value as written on a command line -> a table."""
     first, _, rest = key.partition(".")
     known = keys(kind)
@@ -93,7 +93,7 @@ def parse(kind: type, key: str, text: str, section: str = "") -> Table:
             raise HardnerError(
                 f"{whole}: a section, not a value; it has {', '.join(keys(expected))}"
             )
-        return {first: parse(expected, rest, text, whole)}
+        return {first: parse_key(expected, rest, text, whole)}
     if rest:
         raise HardnerError(f"{whole}.{rest}: no such key; {whole} is a value")
     value = _read(text, _plain(expected))
@@ -130,7 +130,7 @@ def _plain(expected: Any) -> Any:
 
 
 def _taken(value: Any, expected: Any) -> Any:
-    """Lists become tuples, and whole numbers stand for others; the rest is left to `check`."""
+    """Lists become tuples, and whole numbers floats where asked; `check_fields` does the rest."""
     plain = _plain(expected)
     if get_origin(plain) is tuple and isinstance(value, list):
         return tuple(value)
@@ -160,7 +160,7 @@ def _fits(value: Any, expected: Any) -> bool:
         return isinstance(value, tuple) and all(isinstance(part, str) for part in value)
     if type(value) is not plain:
         return False
-    limits = [r for r in get_args(expected)[1:] if isinstance(r, Range)]
+    limits = [r for r in get_args(expected)[1:] if isinstance(r, Bounds)]
     return all(r.least <= value and (r.most is None or value <= r.most) for r in limits)
 
 
@@ -171,5 +171,5 @@ def _described(expected: Any) -> str:
     if get_origin(plain) is tuple:
         return "a list of texts"
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-    limits = [str(r) for r in get_args(expected)[1:] if isinstance(r, Range)]
+    limits = [str(r) for r in get_args(expected)[1:] if isinstance(r, Bounds)]
     return " ".join((names.get(plain, str(plain)), *limits))

@@ -111,7 +111,7 @@ ALONE = Ranks()
 
 
 @contextmanager
-def joined(device: str) -> Iterator[Ranks]:
+def join_ranks(device: str) -> Iterator[Ranks]:
     """The ranks that this process was started among; `ALONE` where it was started by itself.
 
     Args:

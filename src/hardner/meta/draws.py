@@ -6,7 +6,7 @@ import numpy as np
 
 from hardner.batch import Ints
 from hardner.episodes import Sources, across, mini_batches, paired
-from hardner.meta.loop import Rows
+from hardner.meta.loop import EpisodeRows
 from hardner.meta.methods import Method
 from hardner.types import Episode, Task
 
@@ -35,7 +35,7 @@ def draw_episodes(
     return draw
 
 
-def rows_of(episodes: tuple[Episode, ...], starts: Mapping[str, int], shots: int) -> Rows:
+def rows_of(episodes: tuple[Episode, ...], starts: Mapping[str, int], shots: int) -> EpisodeRows:
     """The episodes of an iteration side by side; short tasks are filled up with -1."""
 
     def lay(tasks: list[Task]) -> Ints:
@@ -46,12 +46,12 @@ def rows_of(episodes: tuple[Episode, ...], starts: Mapping[str, int], shots: int
 
     steps = len(episodes[0].supports)
     supports = tuple(lay([e.supports[step] for e in episodes]) for step in range(steps))
-    return Rows(supports, lay([e.query for e in episodes]))
+    return EpisodeRows(supports, lay([e.query for e in episodes]))
 
 
 def drawing(
     method: Method, sources: Sources, tasks: int, shots: int, seed: int
-) -> Callable[[int], Rows]:
+) -> Callable[[int], EpisodeRows]:
     """What `loop` asks for: the rows of an iteration, a pure function of its number."""
     starts, draw = offsets(sources), draw_episodes(method, sources, tasks, shots, seed)
     return lambda iteration: rows_of(draw(iteration), starts, shots)

@@ -12,19 +12,30 @@ from typing import Any, Literal
 
 from hardner.errors import FileError, HardnerError
 from hardner.files import read_text
+from hardner.meta.config import (
+    ConfigTable,
+    Count,
+    Positive,
+    Share,
+    Whole,
+    check_fields,
+    flat,
+    make,
+    merged,
+)
+from hardner.meta.config import parse_key as parse_key
 from hardner.meta.hypergradient import MetaGradient
 from hardner.meta.loop import Training
-from hardner.meta.methods import METHODS, Method, Settings, method, scaled
+from hardner.meta.methods import METHODS, Method, MethodSettings, method, scaled
 from hardner.meta.optim import Optimizer
-from hardner.meta.presets import PRESETS, preset
-from hardner.meta.config import Count, Positive, Share, Table, Whole, check, flat, make, merged
-from hardner.meta.config import parse as parse_key
-from hardner.model.decoders import Kind
+from hardner.meta.presets import TRAINING_PRESETS, training_preset
+from hardner.model.decoders import DecoderKind
 from hardner.model.heads import Pooling
+from hardner.renamed import with_new_names
 
 
 @dataclass(frozen=True)
-class Data:
+class DataSection:
     """``[data]``: what is learnt from."""
 
     root: str = "../shared/corpora"
@@ -35,19 +46,19 @@ class Data:
     corpora: tuple[str, ...] = ()
     """By name; none: the eight benchmark corpora, or every folder."""
     shares: tuple[str, ...] = ()
-    """What the losses of a domain (or corpus, `Decoder.per`) count, as in ``BC2GM=0.5``; 1 where
-    none is given. The lambda_i of MT-BioNER."""
+    """What the losses of a domain (or corpus) count, as in ``BC2GM=0.5``; 1 where none is
+    given. The lambda_i of MT-BioNER."""
     labels: tuple[str, ...] = ()
     """Whose mentions are learnt; none: those of all."""
     joined: Share = 0.0
     """The share of each corpus's devel sentences, from the first on, that is trained on too."""
 
     def __post_init__(self) -> None:
-        check(self, "data")
+        check_fields(self, "data")
 
 
 @dataclass(frozen=True)
-class Encoder:
+class EncoderSection:
     """``[encoder]``: from words to vectors."""
 
     kind: Literal["bilstm", "bigru", "transformer", "bert"] = "bilstm"
@@ -78,7 +89,7 @@ class Encoder:
     """Size of the BiLSTM over letters; 0 for none."""
 
     def __post_init__(self) -> None:
-        check(self, "encoder")
+        check_fields(self, "encoder")
         if self.letters_from_words and not self.vectors:
             raise HardnerError("encoder.letters_from_words: name a file of encoder.vectors")
         if self.recurrent % 2:
@@ -88,20 +99,20 @@ class Encoder:
 
 
 @dataclass(frozen=True)
-class Decoder:
+class DecoderSection:
     """``[decoder]``: from vectors to tags."""
 
-    kind: Kind = "crf"
+    kind: DecoderKind = "crf"
     scheme: Literal["IOB2", "IOBES"] = "IOB2"
     per: Literal["domain", "corpus", "type", "all"] = "domain"
     """What has a decoder of its own, and is a domain to the method; a type is one of a corpus."""
 
     def __post_init__(self) -> None:
-        check(self, "decoder")
+        check_fields(self, "decoder")
 
 
 @dataclass(frozen=True)
-class Inner:
+class InnerSection:
     """``[inner]``: how tasks adapt."""
 
     steps: Count = 1
@@ -118,11 +129,11 @@ class Inner:
     """Of the domain loss: lambda."""
 
     def __post_init__(self) -> None:
-        check(self, "inner")
+        check_fields(self, "inner")
 
 
 @dataclass(frozen=True)
-class Train:
+class TrainSection:
     """``[train]``: how the shared parameters move."""
 
     iterations: Count = 10_000
@@ -144,17 +155,17 @@ class Train:
     dropout: Share = 0.2
     precision: Literal["float32", "bfloat16"] = "float32"
     """Of the arithmetic on a GPU."""
-    blend: Share = 1.0
+    weight_interpolation: Share = 1.0
     """How far the encoder that is kept is from its start: 1 is as trained, 0 as it began."""
     save: Count = 500
     """Iterations between two states that a run can go on from."""
 
     def __post_init__(self) -> None:
-        check(self, "train")
+        check_fields(self, "train")
 
 
 @dataclass(frozen=True)
-class Devel:
+class DevelSection:
     """``[devel]``: the source devel data decide which parameters are kept, and when to stop."""
 
     every: Whole = 500
@@ -165,11 +176,11 @@ class Devel:
     """Scorings without a new best after which the run ends; 0: it never ends early."""
 
     def __post_init__(self) -> None:
-        check(self, "devel")
+        check_fields(self, "devel")
 
 
 @dataclass(frozen=True)
-class Granularity:
+class GranularitySection:
     """``[granularity]``: the shares of the multi-granularity losses; 0 removes one."""
 
     tag: Positive = 1.0
@@ -180,7 +191,7 @@ class Granularity:
     """How words become a sentence."""
 
     def __post_init__(self) -> None:
-        check(self, "granularity")
+        check_fields(self, "granularity")
         if not self.tag:
             raise HardnerError("granularity.tag: expected above 0, or nothing learns to tag")
 
@@ -196,20 +207,22 @@ class Experiment:
     """The domain whose corpora are left out; empty for none."""
     seed: int = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    data: Data = field(default_factory=Data)
-    encoder: Encoder = field(default_factory=Encoder)
-    decoder: Decoder = field(default_factory=Decoder)
-    inner: Inner = field(default_factory=Inner)
-    train: Train = field(default_factory=Train)
-    devel: Devel = field(default_factory=Devel)
-    granularity: Granularity = field(default_factory=Granularity)
+    data: DataSection = field(default_factory=DataSection)
+    encoder: EncoderSection = field(default_factory=EncoderSection)
+    decoder: DecoderSection = field(default_factory=DecoderSection)
+    inner: InnerSection = field(default_factory=InnerSection)
+    train: TrainSection = field(default_factory=TrainSection)
+    devel: DevelSection = field(default_factory=DevelSection)
+    granularity: GranularitySection = field(default_factory=GranularitySection)
 
     def __post_init__(self) -> None:
-        check(self)
+        check_fields(self)
         if self.method not in METHODS:
             raise HardnerError(f"method: none is {self.method!r}; there are {', '.join(METHODS)}")
-        if self.preset not in PRESETS:
-            raise HardnerError(f"preset: none is {self.preset!r}; there are {', '.join(PRESETS)}")
+        if self.preset not in TRAINING_PRESETS:
+            raise HardnerError(
+                f"preset: none is {self.preset!r}; there are {', '.join(TRAINING_PRESETS)}"
+            )
         if self.method == "wpz" and self.decoder.kind != "softmax":
             raise HardnerError('decoder.kind: wpz compares words one by one: set it to "softmax"')
         if self.encoder.frozen and not self.method.startswith("multitask"):
@@ -219,7 +232,7 @@ class Experiment:
     def way(self) -> Method:
         """The method with the values of this experiment."""
         shares = {n: getattr(self.granularity, n) for n in ("tag", "mtcls", "bcls", "mcls")}
-        settings = Settings(
+        settings = MethodSettings(
             steps=self.inner.steps,
             rate=self._rate(self.inner.rate),
             optimizer=self.inner.optimizer,
@@ -252,22 +265,22 @@ class Experiment:
     def _rate(self, base: float) -> float:
         return scaled(base, self.train.shots) if self.train.scaled else base
 
-    def table(self) -> Table:
+    def table(self) -> ConfigTable:
         """All values, as JSON and TOML can hold them."""
-        plain: Table = json.loads(json.dumps(asdict(self)))
+        plain: ConfigTable = json.loads(json.dumps(asdict(self)))
         return plain
 
 
 def experiment(table: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> Experiment:
     """From the values of a file and those that replace them, with the preset under both."""
-    given = merged(table, overrides or {})
+    given = with_new_names(merged(table, overrides or {}))
     name = str(given.get("preset", Experiment.preset))
-    encoder = merged(preset(name, ""), given).get("encoder", {})
-    kind = encoder.get("kind", Encoder.kind) if isinstance(encoder, Mapping) else ""
-    return make(Experiment, merged(preset(name, str(kind)), given))
+    encoder = merged(training_preset(name, ""), given).get("encoder", {})
+    kind = encoder.get("kind", EncoderSection.kind) if isinstance(encoder, Mapping) else ""
+    return make(Experiment, merged(training_preset(name, str(kind)), given))
 
 
-def read(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
+def read_experiment(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
     """The experiment of a TOML (or a run's JSON) file."""
     text = read_text(path)
     try:
@@ -280,7 +293,7 @@ def read(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Experi
         raise FileError(path, str(error)) from None
 
 
-def parse(key: str, text: str) -> Table:
+def parse_override(key: str, text: str) -> ConfigTable:
     """What ``--key text`` overrides."""
     return parse_key(Experiment, key, text)
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from hardner.errors import FileError
 from hardner.files import atomic_write
-from hardner.meta.experiment import Experiment, differing, read
+from hardner.meta.experiment import Experiment, differing, read_experiment
 
 EXPERIMENT, LOG, STATE, MODEL = "experiment.json", "log.jsonl", "state", "model"
 FREE = ("device", "data.root")
@@ -22,7 +22,7 @@ def claim(folder: Path, experiment: Experiment) -> None:
     """Make the folder that of the experiment, or see that it is."""
     path = folder / EXPERIMENT
     if path.is_file():
-        if key := differing(read(path), experiment, FREE):
+        if key := differing(read_experiment(path), experiment, FREE):
             raise FileError(folder, f"holds another run: {key}; choose another folder")
         return
     if folder.is_dir() and any(not p.name.startswith(ASIDE) for p in folder.iterdir()):

@@ -15,11 +15,11 @@ from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_binary
 from hardner.meta.draws import draw_episodes
-from hardner.meta.experiment import Experiment, read
+from hardner.meta.experiment import Experiment, read_experiment
 from hardner.meta.folder import EXPERIMENT, LOG, STATE
-from hardner.meta.log import Entry, entries
-from hardner.meta.source_data import gather
-from hardner.meta.weighting import hardness
+from hardner.meta.log import LogEntry, read_log
+from hardner.meta.source_data import load_source_data
+from hardner.meta.weighting import hardness_weights
 from hardner.types import Sentence
 
 POINTS = 40
@@ -27,7 +27,7 @@ POINTS = 40
 
 
 @dataclass(frozen=True)
-class Hard:
+class TaskHardness:
     """A task, and its share of the hardness of its iteration's tasks."""
 
     iteration: int
@@ -38,7 +38,7 @@ class Hard:
 
 
 @dataclass(frozen=True)
-class Curve:
+class HardnessCurve:
     """The mean weight of a domain's tasks, over stretches of a run."""
 
     domain: str
@@ -64,15 +64,15 @@ class Hardness:
         folder = Path(folder)
         if not (folder / EXPERIMENT).is_file():
             raise FileError(folder, f"no run: there is no {EXPERIMENT} in it")
-        experiment = read(folder / EXPERIMENT)
+        experiment = read_experiment(folder / EXPERIMENT)
         used = experiment.way().objective.weighting == "hardness"
-        found = list(entries(folder / LOG))
+        found = list(read_log(folder / LOG))
         if not found:
             raise FileError(folder / LOG, "no iteration is logged yet")
         weights = tuple(_weights(entry, used) for entry in found)
         return cls(experiment, used, weights, tuple(tuple(e.domains) for e in found))
 
-    def curves(self) -> tuple[Curve, ...]:
+    def curves(self) -> tuple[HardnessCurve, ...]:
         """How the weight of each domain went."""
         count = len(self.weights)
         edges = np.linspace(0, count, min(POINTS, count) + 1).astype(int)
@@ -86,39 +86,42 @@ class Hardness:
                 point = ((start + end - 1) / 2, sum(values) / len(values))
                 sums.setdefault(domain, []).append(point)
         return tuple(
-            Curve(domain, tuple(x for x, _ in points), tuple(y for _, y in points))
+            HardnessCurve(domain, tuple(x for x, _ in points), tuple(y for _, y in points))
             for domain, points in sorted(sums.items())
         )
 
 
-def _weights(entry: Entry, used: bool) -> tuple[float, ...]:
+def _weights(entry: LogEntry, used: bool) -> tuple[float, ...]:
     """As they were used, or what Eq. 2 makes of the first loss."""
     if used:
         return tuple(entry.weights["encoder"])
     losses = next(iter(entry.losses.values()))
-    return tuple(hardness(torch.tensor(losses, dtype=torch.float64)).tolist())
+    return tuple(hardness_weights(torch.tensor(losses, dtype=torch.float64)).tolist())
 
 
-def ranked(
+def hardest_tasks(
     folder: str | Path, found: Hardness, iterations: Collection[int]
-) -> dict[int, list[Hard]]:
+) -> dict[int, list[TaskHardness]]:
     """The tasks of some iterations with their sentences, hardest first, drawn anew."""
     for iteration in iterations:
         if not 0 <= iteration < len(found.weights):
             last = len(found.weights) - 1
             raise HardnerError(f"iteration {iteration} is not in the log, which has 0 to {last}")
     e = found.experiment
-    material = gather(e)
+    source_data = load_source_data(e)
     state = Path(folder) / STATE
-    if state.is_dir() and checkpoint.load(state).config["sentences"] != material.fingerprint():
+    if (
+        state.is_dir()
+        and checkpoint.load_checkpoint(state).config["sentences"] != source_data.fingerprint()
+    ):
         raise FileError(folder, "its corpora have changed, so its tasks cannot be drawn again")
-    sources = material.train
+    sources = source_data.train
     draw = draw_episodes(e.way(), sources, e.train.tasks, e.train.shots, e.seed)
     ranks = {}
     for iteration in iterations:
         weights = found.weights[iteration]
         tasks = [
-            Hard(iteration, episode.query.domain, weight, sources.read(episode.query))
+            TaskHardness(iteration, episode.query.domain, weight, sources.read(episode.query))
             for episode, weight in zip(draw(iteration), weights, strict=True)
         ]
         ranks[iteration] = sorted(tasks, key=lambda task: -task.weight)
@@ -134,7 +137,7 @@ def bracketed(sentence: Sentence) -> str:
     return " ".join(words)
 
 
-def plot(curves: Sequence[Curve], tasks: int, path: str | Path) -> None:
+def plot_hardness(curves: Sequence[HardnessCurve], tasks: int, path: str | Path) -> None:
     """Draw the curves; the file's ending says whether as SVG or PNG."""
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in ("svg", "png"):

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from hardner.errors import HardnerError
-from hardner.meta.inner import Inner
+from hardner.meta.inner import InnerLoop
 from hardner.meta.terms import Losses, adversarial, merged_gradient
 from hardner.model.layers import Params, part_of
 
 MetaGradient = Literal["first", "implicit", "exact"]
 
 
-def check(meta_gradient: MetaGradient, inner: Inner) -> None:
+def check_meta_gradient(meta_gradient: MetaGradient, inner: InnerLoop) -> None:
     """Refuse what has no meaning, with the reason."""
     if meta_gradient != "implicit":
         return
@@ -35,7 +35,7 @@ def check(meta_gradient: MetaGradient, inner: Inner) -> None:
 
 
 def implicit(
-    losses: Losses, adapted: Params, grads: Params, inner: Inner, iterations: int = 10
+    losses: Losses, adapted: Params, grads: Params, inner: InnerLoop, iterations: int = 10
 ) -> Params:
     """Turn query gradients at the adapted point into gradients at the start.
 

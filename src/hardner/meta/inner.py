@@ -15,13 +15,13 @@ from hardner.meta.terms import (
     measure,
     merged_gradient,
     separate_gradient,
-    tag,
+    tag_term,
 )
 from hardner.model.layers import Params, part_of
 
 
 @dataclass(frozen=True)
-class Inner:
+class InnerLoop:
     """How a task's own parameters come about."""
 
     steps: int = 1
@@ -31,7 +31,7 @@ class Inner:
     """Whether decoders start from nothing, as that of a new type does."""
     rate: float = 1e-2
     """Of the first step."""
-    terms: tuple[Term, ...] = (tag(),)
+    terms: tuple[Term, ...] = (tag_term(),)
     parts: frozenset[str] = frozenset({"encoder", "decoder"})
     """What is adapted; everything else stays as it was."""
     optimizer: Optimizer = field(default_factory=Optimizer)
@@ -51,18 +51,18 @@ class Inner:
         return self.scales[max(matches, key=len)] if matches else 1.0
 
 
-PROTOTYPES = Inner(steps=0, prototypes=True, terms=(), parts=frozenset())
+PROTOTYPES = InnerLoop(steps=0, prototypes=True, terms=(), parts=frozenset())
 """Decoders that are the mean vectors of the tags, and nothing else learnt."""
 
 
-class Adapted(NamedTuple):
-    """Where the inner steps led: with all terms, and with `Inner.old` left out of the last."""
+class AdaptedParams(NamedTuple):
+    """Where the inner steps led: with all terms, and with `InnerLoop.old` left out of the last."""
 
     new: Params
     old: Params
 
 
-class Stride(NamedTuple):
+class InnerStep(NamedTuple):
     """What a single step did."""
 
     moved: Params
@@ -72,10 +72,10 @@ class Stride(NamedTuple):
     values: dict[str, Tensor]
     """The losses before it, [M] each."""
     old: Params
-    """The adapted parts with `Inner.old` left out; the same as ``moved`` where none is asked."""
+    """The adapted parts with `InnerLoop.old` left out; ``moved`` itself where none is asked."""
 
 
-def spread(params: Params, parts: frozenset[str], tasks: int) -> Params:
+def expand_per_task(params: Params, parts: frozenset[str], tasks: int) -> Params:
     """Give each task its own view of some parts, so that each gets its own gradient."""
     return {
         name: value.expand(tasks, *value.shape[1:])
@@ -85,18 +85,18 @@ def spread(params: Params, parts: frozenset[str], tasks: int) -> Params:
     }
 
 
-def stride(
+def inner_step(
     losses: Losses,
     current: Params,
     start: Params,
-    inner: Inner,
+    inner: InnerLoop,
     state: State,
     share: Tensor | float = 1.0,
     *,
     through: bool = False,
     split: bool = False,
     inplace: bool = False,
-) -> Stride:
+) -> InnerStep:
     """One step of the rule.
 
     Args:
@@ -107,7 +107,7 @@ def stride(
         state: Of the optimiser.
         share: Of the first step's rate.
         through: Keep the graph, so that the outcome can be differentiated by the start.
-        split: Also work out where the step leads with `Inner.old` left out.
+        split: Also work out where the step leads with `InnerLoop.old` left out.
         inplace: Move ``current`` and ``state`` themselves; AdamW alone can.
     """
     leaves = {n: p for n, p in current.items() if part_of(n) in inner.parts}
@@ -132,21 +132,21 @@ def stride(
     rates: dict[str, Tensor | float] = {n: levels[scale] for n, scale in scales.items()}
     if inplace:
         inner.optimizer.move(leaves, grads, state, rates)
-        return Stride(leaves, state, values, leaves)
+        return InnerStep(leaves, state, values, leaves)
     with torch.set_grad_enabled(through):
         moved, kept = inner.optimizer.step(leaves, grads, state, rates)
         old = inner.optimizer.step(leaves, partial, state, rates)[0] if partial else moved
-    return Stride(moved, kept, values, old)
+    return InnerStep(moved, kept, values, old)
 
 
-def descend(
+def run_inner_loop(
     losses: Sequence[Losses],
     start: Params,
-    inner: Inner,
+    inner: InnerLoop,
     *,
     through: bool = False,
-    heard: Callable[[int, dict[str, Tensor]], None] | None = None,
-) -> Adapted:
+    on_progress: Callable[[int, dict[str, Tensor]], None] | None = None,
+) -> AdaptedParams:
     """Fit ``start``, which has a copy of the adapted parts for each task, to the tasks' losses.
 
     Args:
@@ -162,9 +162,9 @@ def descend(
         share = 1 - step / inner.steps if inner.decay else 1.0
         last = step == inner.steps - 1
         own = losses[step % len(losses)]
-        done = stride(own, current, start, inner, state, share, through=through, split=last)
-        if heard:
-            heard(step, done.values)
+        done = inner_step(own, current, start, inner, state, share, through=through, split=last)
+        if on_progress:
+            on_progress(step, done.values)
         state, old = done.state, current | done.old
         current = current | done.moved
-    return Adapted(current, old)
+    return AdaptedParams(current, old)

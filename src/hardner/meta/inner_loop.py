@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from torch import Tensor
 
 from hardner.batch import Batch
-from hardner.meta.inner import Adapted, Inner, descend, spread
+from hardner.meta.inner import AdaptedParams, InnerLoop, expand_per_task, run_inner_loop
 from hardner.meta.terms import Losses
 from hardner.model.layers import SCORING, Mode, Params, part_of
 from hardner.model.tagger import Tagger
@@ -25,16 +25,16 @@ def losses_on(tagger: Tagger, batch: Batch, mode: Mode = SCORING) -> Losses:
     return losses
 
 
-def adapt(
+def adapt_tasks(
     tagger: Tagger,
     params: Params,
     supports: Sequence[Batch],
-    inner: Inner,
+    inner: InnerLoop,
     mode: Mode = SCORING,
     *,
     through: bool = False,
-    heard: Callable[[int, dict[str, Tensor]], None] | None = None,
-) -> Adapted:
+    on_progress: Callable[[int, dict[str, Tensor]], None] | None = None,
+) -> AdaptedParams:
     """Fit the parameters to the supports, each task on its own copy of the adapted parts.
 
     Args:
@@ -46,10 +46,10 @@ def adapt(
         through: Keep the graph, so that the outcome can be differentiated by the start.
         heard: Called with each step's number and losses.
     """
-    start = spread(params, inner.parts, supports[0].tasks)
+    start = expand_per_task(params, inner.parts, supports[0].tasks)
     if inner.fresh:  # a product keeps the graph that an exact meta-gradient goes through
         start |= {name: 0 * value for name, value in start.items() if part_of(name) == "decoder"}
     if inner.prototypes:
         start = tagger.prototypes(start, supports[0], mode)
     losses = [losses_on(tagger, batch, mode) for batch in supports]
-    return descend(losses, start, inner, through=through, heard=heard)
+    return run_inner_loop(losses, start, inner, through=through, on_progress=on_progress)

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hardner.errors import FileError, HardnerError
-from hardner.meta.loop import Step, Training
+from hardner.meta.loop import Training, TrainingStep
 from hardner.meta.methods import Method
 from hardner.meta.terms import Term, learners
 
-PAUSE = 0.5
+_FLUSH_SECONDS = 0.5
 """Seconds between two blocks."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """An iteration as the log tells it; lists have a number a task."""
 
     iteration: int
@@ -36,7 +36,7 @@ class Diverged(HardnerError):
     """A loss that is no number any more."""
 
 
-class Journal:
+class RunLog:
     """Collects steps, and writes them when asked or when it is time."""
 
     def __init__(self, file: BinaryIO, method: Method, training: Training) -> None:
@@ -44,13 +44,13 @@ class Journal:
         self.loss = float("nan")
         """The mean tagging loss of the last block."""
         self._file, self._method, self._training = file, method, training
-        self._waiting: list[tuple[Step, list[str]]] = []
+        self._waiting: list[tuple[TrainingStep, list[str]]] = []
         self._clock = time.monotonic()
 
-    def add(self, step: Step, domains: list[str]) -> bool:
+    def add(self, step: TrainingStep, domains: list[str]) -> bool:
         """Keep a step; says whether a block was written."""
         self._waiting.append((step, domains))
-        if time.monotonic() - self._clock < PAUSE:
+        if time.monotonic() - self._clock < _FLUSH_SECONDS:
             return False
         self.flush()
         return True
@@ -83,11 +83,11 @@ class Journal:
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line).encode() + b"\n")
 
-    def _entry(self, step: Step, domains: list[str]) -> Entry:
+    def _entry(self, step: TrainingStep, domains: list[str]) -> LogEntry:
         terms = terms_at(self._method, step.iteration)
         parts = sorted(learners(terms))
         losses, weights = (_rounded(t.tolist()) for t in (step.losses, step.weights))
-        return Entry(
+        return LogEntry(
             step.iteration,
             dict(zip(term_names(terms), losses, strict=True)),
             dict(zip(parts, weights, strict=True)),
@@ -113,7 +113,7 @@ def _rounded(rows: list[list[float]]) -> list[list[float]]:
     return [[float(f"{value:.7g}") for value in row] for row in rows]
 
 
-def entries(path: Path) -> Iterator[Entry]:
+def read_log(path: Path) -> Iterator[LogEntry]:
     """The iterations of a log, in their order."""
     try:
         lines = path.read_text("utf-8").splitlines()
@@ -123,7 +123,7 @@ def entries(path: Path) -> Iterator[Entry]:
         try:
             found = json.loads(line)
             if "iteration" in found:
-                yield Entry(**found)
+                yield LogEntry(**found)
         except (ValueError, TypeError):
             if number < len(lines):  # a last line may still be on its way to the disk
                 raise FileError(path, "not a line of a run's log", number) from None

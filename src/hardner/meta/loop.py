@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Batch, Ints, Store
-from hardner.model.runtime import Precision, Replay, arithmetic
+from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.methods import Method
 from hardner.meta.optim import Optimizer, State, clip
-from hardner.meta.outer import Objective, evaluate, judge
-from hardner.meta.distributed import ALONE, Ranks
+from hardner.meta.outer import Objective, outer_step, query_loss
 from hardner.model.layers import Mode, Params, part_of
+from hardner.model.runtime import CudaGraphRunner, Precision, autocast
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
 
@@ -48,7 +48,7 @@ class Training:
         return self.rate * (self.iterations - iteration) / max(self.iterations - rising, 1)
 
 
-class Rows(NamedTuple):
+class EpisodeRows(NamedTuple):
     """The sentences of an iteration, as rows of a store; -1 fills up."""
 
     supports: tuple[Ints, ...]
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
     """[M, K]."""
 
 
-class Step(NamedTuple):
+class TrainingStep(NamedTuple):
     """What an iteration found; tensors are on the device until they are looked at."""
 
     iteration: int
@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 
 @dataclass
-class Progress:
+class TrainingState:
     """How far a run has come: all that is needed to go on from here."""
 
     params: Params
@@ -78,10 +78,10 @@ class Progress:
     iteration: int = 0
 
 
-def begin(params: Params, method: Method, training: Training) -> Progress:
+def initial_state(params: Params, method: Method, training: Training) -> TrainingState:
     """A run that has not done anything yet."""
     learnt = {n: p for n, p in params.items() if part_of(n) in method.objective.learners}
-    return Progress(params, training.optimizer.init(learnt))
+    return TrainingState(params, training.optimizer.init(learnt))
 
 
 def loop(
@@ -89,10 +89,10 @@ def loop(
     method: Method,
     training: Training,
     store: Store,
-    draw: Callable[[int], Rows],
-    progress: Progress,
+    draw: Callable[[int], EpisodeRows],
+    progress: TrainingState,
     ranks: Ranks = ALONE,
-) -> Iterator[Step]:
+) -> Iterator[TrainingStep]:
     """Train, from wherever ``progress`` stands, and keep it up to date.
 
     Args:
@@ -106,7 +106,9 @@ def loop(
     """
     learnt = [n for n in progress.params if part_of(n) in method.objective.learners]
     kept = list(progress.state)
-    replay = Replay([progress.params[n] for n in learnt] + [progress.state[k] for k in kept])
+    replay = CudaGraphRunner(
+        [progress.params[n] for n in learnt] + [progress.state[k] for k in kept]
+    )
     objectives = _in_turn(method)
     clock = time.perf_counter()
     while progress.iteration < training.iterations:
@@ -126,14 +128,16 @@ def loop(
             mode: Mode = mode,
         ) -> tuple[list[Tensor], list[Tensor]]:
             *supports, query = (store.batch(r, widths) for r in drawn)
-            with arithmetic(training.precision, store.device):
-                verdict = judge(tagger, objective, progress.params, supports, query, mode, ranks)
-            grads = clip(verdict.grads, training.clip)
+            with autocast(training.precision, store.device):
+                result = outer_step(
+                    tagger, objective, progress.params, supports, query, mode, ranks
+                )
+            grads = clip(result.grads, training.clip)
             grads |= {n: torch.zeros_like(progress.params[n]) for n in learnt if n not in grads}
             moved, state = training.optimizer.step(
                 progress.params, grads, progress.state, dict.fromkeys(grads, rate)
             )
-            found = [torch.stack(verdict.values), torch.stack(list(verdict.weights.values()))]
+            found = [torch.stack(result.values), torch.stack(list(result.weights.values()))]
             return [moved[n] for n in learnt] + [state[k] for k in kept], found
 
         rate = torch.tensor(training.rate_at(iteration))
@@ -142,7 +146,7 @@ def loop(
         losses, weights = replay(key, compute, [rate, *drawn])
         progress.iteration += 1
         now = time.perf_counter()
-        yield Step(iteration, losses, weights, now - clock)
+        yield TrainingStep(iteration, losses, weights, now - clock)
         clock = now
 
 
@@ -153,7 +157,7 @@ def _in_turn(method: Method) -> list[Objective]:
     return [replace(method.objective, outer=(term,)) for term in method.objective.outer]
 
 
-def _widths(store: Store, rows: Rows) -> dict[str, int]:
+def _widths(store: Store, rows: EpisodeRows) -> dict[str, int]:
     """For all batches of an iteration."""
     return store.packed_widths(np.concatenate((*rows.supports, rows.query)))
 
@@ -163,7 +167,7 @@ def devel_loss(
     method: Method,
     params: Params,
     store: Store,
-    draws: Sequence[Rows],
+    draws: Sequence[EpisodeRows],
     ranks: Ranks = ALONE,
 ) -> float:
     """The mean tagging loss over fixed episodes of devel sentences, after the method's own way."""
@@ -174,5 +178,5 @@ def devel_loss(
             store.batch(torch.from_numpy(r).to(store.device), widths) for r in rows.supports
         ]
         query = store.batch(torch.from_numpy(rows.query).to(store.device), widths)
-        total += evaluate(tagger, method.objective, params, supports, query).mean()
+        total += query_loss(tagger, method.objective, params, supports, query).mean()
     return ranks.total(float(total)) / len(draws)

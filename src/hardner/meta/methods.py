@@ -9,10 +9,10 @@ from typing import Literal
 
 from hardner.errors import HardnerError
 from hardner.meta.hypergradient import MetaGradient
-from hardner.meta.inner import PROTOTYPES, Inner
+from hardner.meta.inner import PROTOTYPES, InnerLoop
 from hardner.meta.optim import Optimizer
 from hardner.meta.outer import Objective
-from hardner.meta.terms import Term, domain, tag
+from hardner.meta.terms import Term, domain_term, tag_term
 
 Draw = Literal["tasks", "split", "shuffled", "in turn"]
 
@@ -35,7 +35,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Settings:
+class MethodSettings:
     """What the methods leave open."""
 
     steps: int = 1
@@ -66,36 +66,36 @@ def scaled(base: float, shots: int) -> float:
     return float(base * (shots / 32) ** 0.5)
 
 
-def hgda(s: Settings) -> Method:
+def hgda(s: MethodSettings) -> Method:
     """HGDA, Alg. 1 and 2: bilevel, a domain classifier as regulariser, tasks by hardness."""
     # Eq. 1: L = L_lab + lambda L_cls for the encoder; the heads follow their own loss.
-    terms = (tag(), domain(s.weight))
+    terms = (tag_term(), domain_term(s.weight))
     parts = frozenset({"encoder", "decoder", "critic"})
-    inner = Inner(s.steps, rate=s.rate, terms=terms, parts=parts, proximal=s.proximal)
+    inner = InnerLoop(s.steps, rate=s.rate, terms=terms, parts=parts, proximal=s.proximal)
     objective = Objective(terms, inner, "hardness", s.meta_gradient)
     return Method("hgda", objective, heads={"domain": "linear"})
 
 
-def hgda_nes(s: Settings) -> Method:
+def hgda_nes(s: MethodSettings) -> Method:
     """HGDA-NEs: support sentences hold a mention; all tasks weigh the same."""
     base = hgda(s)
     objective = replace(base.objective, weighting="uniform")
     return replace(base, name="hgda-nes", objective=objective, entities=True)
 
 
-def hgda_both(s: Settings) -> Method:
+def hgda_both(s: MethodSettings) -> Method:
     """Hardness weights and mention-bearing support together."""
     return replace(hgda(s), name="hgda-both", entities=True)
 
 
-def metaner(s: Settings) -> Method:
+def metaner(s: MethodSettings) -> Method:
     """MetaNER, Alg. 1: inner tasks from D_tr, outer from D_val, an adversarial discriminator."""
     # Eq. 17: theta_old descends L_tr; Eq. 18: theta_new descends lambda L_dis as well, which the
     # paper reverses: it ascends.
-    inner = Inner(
+    inner = InnerLoop(
         s.steps,
         rate=s.rate,
-        terms=(tag(encoder=1.0), Term("domain", {"encoder": -s.weight})),
+        terms=(tag_term(encoder=1.0), Term("domain", {"encoder": -s.weight})),
         parts=frozenset({"encoder"}),
         proximal=s.proximal,
         old=frozenset({"domain"}),
@@ -112,16 +112,16 @@ def metaner(s: Settings) -> Method:
     return Method("metaner", objective, draw="split", heads={"domain": "attention"})
 
 
-def metaner_without_critic(s: Settings) -> Method:
+def metaner_without_critic(s: MethodSettings) -> Method:
     """MetaNER without its discriminator: MAML across the split of the domains."""
     parts = frozenset({"encoder"})
-    terms = (tag(encoder=1.0),)
-    inner = Inner(s.steps, rate=s.rate, terms=terms, parts=parts, proximal=s.proximal)
-    objective = Objective((tag(),), inner, "uniform", s.meta_gradient)
+    terms = (tag_term(encoder=1.0),)
+    inner = InnerLoop(s.steps, rate=s.rate, terms=terms, parts=parts, proximal=s.proximal)
+    objective = Objective((tag_term(),), inner, "uniform", s.meta_gradient)
     return Method("metaner-without-critic", objective, draw="split")
 
 
-def metaner_new_only(s: Settings) -> Method:
+def metaner_new_only(s: MethodSettings) -> Method:
     """MetaNER's ablation: everything outside is measured at theta_new."""
     base = metaner(s)
     outer = tuple(replace(t, at="new") if t.on == "query" else t for t in base.objective.outer)
@@ -131,31 +131,31 @@ def metaner_new_only(s: Settings) -> Method:
     )
 
 
-def metaner_maml(s: Settings) -> Method:
+def metaner_maml(s: MethodSettings) -> Method:
     """MetaNER's ablation: the encoder, too, descends the query losses after adaptation."""
     base = metaner_new_only(s)
-    objective = replace(base.objective, outer=(tag(), domain(-s.weight)))
+    objective = replace(base.objective, outer=(tag_term(), domain_term(-s.weight)))
     return replace(base, name="metaner-maml", objective=objective)
 
 
-def maml(s: Settings) -> Method:
+def maml(s: MethodSettings) -> Method:
     """MAML on HGDA's tasks."""
-    inner = Inner(s.steps, rate=s.rate, terms=(tag(),), proximal=s.proximal)
-    return Method("maml", Objective((tag(),), inner, "uniform", s.meta_gradient))
+    inner = InnerLoop(s.steps, rate=s.rate, terms=(tag_term(),), proximal=s.proximal)
+    return Method("maml", Objective((tag_term(),), inner, "uniform", s.meta_gradient))
 
 
-def multitask(s: Settings) -> Method:
+def multitask(s: MethodSettings) -> Method:
     """MT-BioNER, algorithm I: the mini-batches of all corpora, shuffled; a decoder a corpus."""
-    terms = (tag(decoder=1.0),) if s.frozen else (tag(),)
+    terms = (tag_term(decoder=1.0),) if s.frozen else (tag_term(),)
     return Method("multitask", Objective(terms), draw="shuffled")
 
 
-def multitask_in_turn(s: Settings) -> Method:
+def multitask_in_turn(s: MethodSettings) -> Method:
     """MT-BioNER, algorithm II: corpus by corpus."""
     return replace(multitask(s), name="multitask-in-turn", draw="in turn")
 
 
-def multigranularity(s: Settings) -> Method:
+def multigranularity(s: MethodSettings) -> Method:
     """alpha NER + beta mtCLS + gamma bCLS + delta mCLS, their labels derived from the mentions."""
     terms = tuple(
         Term(loss, {"encoder": share, "decoder" if loss == "tag" else loss: share})
@@ -166,24 +166,24 @@ def multigranularity(s: Settings) -> Method:
     return Method("multigranularity", Objective(terms), draw="shuffled", heads=heads)
 
 
-def multigranularity_alternating(s: Settings) -> Method:
+def multigranularity_alternating(s: MethodSettings) -> Method:
     """The multi-granularity tasks in turn, as MT-DNN trains, instead of their joint loss."""
     return replace(multigranularity(s), name="multigranularity-alternating", alternate=True)
 
 
-def dann(s: Settings) -> Method:
+def dann(s: MethodSettings) -> Method:
     """DANN: mini-batches; the encoder ascends what the domain discriminator descends."""
-    objective = Objective((tag(), domain(-s.weight)))
+    objective = Objective((tag_term(), domain_term(-s.weight)))
     return Method("dann", objective, draw="shuffled", heads={"domain": "attention"})
 
 
-def wpz(s: Settings) -> Method:
+def wpz(s: MethodSettings) -> Method:
     """WPZ: each query word takes the tag whose mean support vector is nearest."""
-    objective = Objective((tag(encoder=1.0),), PROTOTYPES, "uniform", "exact")
+    objective = Objective((tag_term(encoder=1.0),), PROTOTYPES, "uniform", "exact")
     return Method("wpz", objective, entities=True)
 
 
-METHODS: dict[str, Callable[[Settings], Method]] = {
+METHODS: dict[str, Callable[[MethodSettings], Method]] = {
     "hgda": hgda,
     "hgda-nes": hgda_nes,
     "hgda-both": hgda_both,
@@ -201,11 +201,11 @@ METHODS: dict[str, Callable[[Settings], Method]] = {
 }
 
 
-def method(name: str, settings: Settings | None = None) -> Method:
+def method(name: str, settings: MethodSettings | None = None) -> Method:
     """The method of that name."""
     if name not in METHODS:
         raise HardnerError(f"no method {name!r}; there are {', '.join(METHODS)}")
-    settings = settings or Settings()
+    settings = settings or MethodSettings()
     made = METHODS[name](settings)
     inner = replace(
         made.objective.inner,
@@ -217,7 +217,7 @@ def method(name: str, settings: Settings | None = None) -> Method:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BaselinePlan:
     """What a baseline trains on and adapts to: most baselines are plans, not methods."""
 
     method: str
@@ -228,21 +228,21 @@ class Plan:
     """Whether all corpora are treated as one domain with one decoder."""
 
 
-PLANS: dict[str, Plan] = {
-    "In-Domain": Plan("multitask", "target", adapt=False),
-    "D-Shift": Plan("multitask", "sources", adapt=False, merged=True),
-    "AGG": Plan("multitask", "sources and target", adapt=False, merged=True),
-    "FineTuning": Plan("multitask", "sources", adapt=True, merged=True),
-    "MultiTask": Plan("multitask", "sources and target", adapt=False),
-    "DANN": Plan("dann", "sources", adapt=True),
-    "WPZ": Plan("wpz", "sources", adapt=True),
-    "MetaNER-Zero": Plan("metaner", "sources", adapt=False, merged=True),
-    "MetaNER": Plan("metaner", "sources", adapt=True),
-    "MetaNER w/o critic": Plan("metaner-without-critic", "sources", adapt=True),
-    "MAML": Plan("maml", "sources", adapt=True),
-    "HGDA": Plan("hgda", "sources", adapt=True),
-    "HGDA-NEs": Plan("hgda-nes", "sources", adapt=True),
-    "HGDA + NEs": Plan("hgda-both", "sources", adapt=True),
-    "encoder alone": Plan("multitask", "nothing", adapt=True),
+BASELINES: dict[str, BaselinePlan] = {
+    "In-Domain": BaselinePlan("multitask", "target", adapt=False),
+    "D-Shift": BaselinePlan("multitask", "sources", adapt=False, merged=True),
+    "AGG": BaselinePlan("multitask", "sources and target", adapt=False, merged=True),
+    "FineTuning": BaselinePlan("multitask", "sources", adapt=True, merged=True),
+    "MultiTask": BaselinePlan("multitask", "sources and target", adapt=False),
+    "DANN": BaselinePlan("dann", "sources", adapt=True),
+    "WPZ": BaselinePlan("wpz", "sources", adapt=True),
+    "MetaNER-Zero": BaselinePlan("metaner", "sources", adapt=False, merged=True),
+    "MetaNER": BaselinePlan("metaner", "sources", adapt=True),
+    "MetaNER w/o critic": BaselinePlan("metaner-without-critic", "sources", adapt=True),
+    "MAML": BaselinePlan("maml", "sources", adapt=True),
+    "HGDA": BaselinePlan("hgda", "sources", adapt=True),
+    "HGDA-NEs": BaselinePlan("hgda-nes", "sources", adapt=True),
+    "HGDA + NEs": BaselinePlan("hgda-both", "sources", adapt=True),
+    "encoder alone": BaselinePlan("multitask", "nothing", adapt=True),
 }
 """Baselines and methods by the names that the papers' tables give them."""

@@ -11,7 +11,7 @@ from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.meta.experiment import Experiment
 from hardner.meta.heads import heads_for
-from hardner.meta.source_data import Material
+from hardner.meta.source_data import SourceData
 from hardner.model.bert import BertEncoder
 from hardner.model.characters import ALPHABET, Characters
 from hardner.model.encoders import (
@@ -31,9 +31,9 @@ Reading = Callable[[int, int | None], None]
 """Told the bytes read so far and, where they are known, of how many."""
 
 
-def network(
+def build_network(
     experiment: Experiment,
-    material: Material,
+    source_data: SourceData,
     cache: Path | None = None,
     reading: Reading | None = None,
 ) -> tuple[Tagger, Params]:
@@ -43,15 +43,15 @@ def network(
         cache: A folder that keeps the vectors of the words at hand from one run to the next.
         reading: Called now and then while word vectors are read.
     """
-    encoder, given = _encoder(experiment, material, cache, reading)
-    heads = heads_for(experiment.way(), encoder.size, len(material.names))
+    encoder, given = _encoder(experiment, source_data, cache, reading)
+    heads = heads_for(experiment.way(), encoder.size, len(source_data.names))
     decoder = experiment.decoder
-    tagger = Tagger(encoder, material.tag_sets(decoder.scheme), decoder.kind, heads)
+    tagger = Tagger(encoder, source_data.tag_sets(decoder.scheme), decoder.kind, heads)
     return tagger, tagger.init(experiment.seed) | given
 
 
 def _encoder(
-    experiment: Experiment, material: Material, cache: Path | None, reading: Reading | None
+    experiment: Experiment, source_data: SourceData, cache: Path | None, reading: Reading | None
 ) -> tuple[Encoder, Params]:
     """An encoder, and those of its parameters that do not start at random."""
     of = experiment.encoder
@@ -59,7 +59,7 @@ def _encoder(
         return BertEncoder.load(_folder(experiment), of.limit), {}
     if of.kind == "transformer":
         return _transformer(_folder(experiment), of.limit)
-    words = [s for found in material.train.sentences.values() for s in found]
+    words = [s for found in source_data.train.sentences.values() for s in found]
     encoder = WordEncoder(
         vocabulary_of(words),
         of.dimension,
@@ -75,7 +75,7 @@ def _encoder(
     )
     if not of.vectors:
         return encoder, {}
-    return _with_vectors(encoder, experiment, material, cache, reading)
+    return _with_vectors(encoder, experiment, source_data, cache, reading)
 
 
 def _folder(experiment: Experiment) -> Path:
@@ -87,7 +87,7 @@ def _folder(experiment: Experiment) -> Path:
 
 def _transformer(folder: Path, limit: int) -> tuple[PieceEncoder, Params]:
     """A pre-trained transformer, or that of a tagger that was trained already."""
-    saved = checkpoint.load(folder)
+    saved = checkpoint.load_checkpoint(folder)
     config = saved.config.get("encoder", saved.config)
     if "transformer" not in config or "tokenizer.json" not in saved.files:
         raise FileError(folder, "holds no pre-trained transformer and its tokenizer")
@@ -100,12 +100,12 @@ def _transformer(folder: Path, limit: int) -> tuple[PieceEncoder, Params]:
 def _with_vectors(
     encoder: WordEncoder,
     experiment: Experiment,
-    material: Material,
+    source_data: SourceData,
     cache: Path | None,
     reading: Reading | None,
 ) -> tuple[WordEncoder, Params]:
     """The encoder with a vector for every word that the file knows, devel's words as well."""
-    words = set(encoder.vocabulary) | set(vocabulary_of(list(material.sentences())))
+    words = set(encoder.vocabulary) | set(vocabulary_of(list(source_data.sentences())))
     vectors = load_vectors(experiment.encoder.vectors, words, cache=cache, progress=reading)
     if vectors.dimension != encoder.dimension:
         raise FileError(

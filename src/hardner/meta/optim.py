@@ -14,7 +14,7 @@ from torch.optim.adamw import adamw
 
 from hardner.model.layers import Params
 
-EPSILON = 1e-8
+_EPSILON = 1e-8
 State = dict[str, Tensor]
 """What an optimiser remembers, by ``kind.parameter``."""
 
@@ -76,7 +76,7 @@ class Optimizer:
                     beta2=self.betas[1],
                     lr=rate,
                     weight_decay=self.weight_decay,
-                    eps=EPSILON,
+                    eps=_EPSILON,
                     maximize=False,
                 )
             state["steps"] += 1
@@ -118,7 +118,7 @@ class Optimizer:
             first = decay1 * state[f"first.{name}"] + (1 - decay1) * grad
             second = decay2 * state[f"second.{name}"] + (1 - decay2) * grad * grad
             kept[f"first.{name}"], kept[f"second.{name}"] = first, second
-            move = (first / scale1) / ((second / scale2).sqrt() + EPSILON)
+            move = (first / scale1) / ((second / scale2).sqrt() + _EPSILON)
             shrunk = params[name] * (1 - rates[name] * self.weight_decay)
             new[name] = shrunk - rates[name] * move
         return new, kept

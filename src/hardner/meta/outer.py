@@ -10,11 +10,11 @@ from torch import Tensor
 
 from hardner.batch import Batch
 from hardner.errors import HardnerError
-from hardner.meta.inner_loop import adapt, losses_on
-from hardner.meta.sparse_embedding import excerpt, put_back
-from hardner.meta.hypergradient import MetaGradient, check, implicit
-from hardner.meta.inner import Inner, spread
 from hardner.meta.distributed import ALONE, Ranks
+from hardner.meta.hypergradient import MetaGradient, check_meta_gradient, implicit
+from hardner.meta.inner import InnerLoop, expand_per_task
+from hardner.meta.inner_loop import adapt_tasks, losses_on
+from hardner.meta.sparse_embedding import gather_rows, scatter_rows
 from hardner.meta.terms import (
     Losses,
     Term,
@@ -23,11 +23,11 @@ from hardner.meta.terms import (
     merged_gradient,
     separate_gradient,
 )
-from hardner.meta.weighting import Weighting, weigh
+from hardner.meta.weighting import Weighting, task_weights
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 
-Key = TypeVar("Key")
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Objective:
     """What an iteration descends: the inner rule, the terms, and the weight of each task."""
 
     outer: tuple[Term, ...]
-    inner: Inner = field(default_factory=lambda: Inner(steps=0))
+    inner: InnerLoop = field(default_factory=lambda: InnerLoop(steps=0))
     weighting: Weighting = "uniform"
     meta_gradient: MetaGradient = "first"
     iterations: int = 5
@@ -45,7 +45,7 @@ class Objective:
     none: all the same."""
 
     def __post_init__(self) -> None:
-        check(self.meta_gradient, self.inner)
+        check_meta_gradient(self.meta_gradient, self.inner)
         if self.meta_gradient == "implicit" and any(
             (term.on, term.at) != ("query", "new") for term in self.outer
         ):
@@ -70,7 +70,7 @@ class Objective:
         return self.inner.steps > 0 and self.meta_gradient != "first"
 
 
-class Verdict(NamedTuple):
+class OuterResult(NamedTuple):
     """What an iteration found."""
 
     values: list[Tensor]
@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
     """Where the shared parameters should not go, [1, ...] each."""
 
 
-def judge(
+def outer_step(
     tagger: Tagger,
     objective: Objective,
     params: Params,
@@ -89,7 +89,7 @@ def judge(
     query: Batch,
     mode: Mode,
     ranks: Ranks = ALONE,
-) -> Verdict:
+) -> OuterResult:
     """Adapt the shared parameters to each task's support and take the gradient of the outcome.
 
     The verdict is on all tasks, where ``mode`` says that these are but some of them.
@@ -101,16 +101,16 @@ def judge(
     start, rows = dict(params), dict[str, Tensor]()
     if own:
         moving = parts | inner.parts
-        taken, (*supports, query), rows = excerpt(
+        taken, (*supports, query), rows = gather_rows(
             tagger.encoder, params, (*supports, query), moving
         )
-        start = spread(taken, moving, query.tasks)
+        start = expand_per_task(taken, moving, query.tasks)
     if objective.meta_gradient == "exact":
         start = _leaves(start, parts | inner.parts)
     through = objective.meta_gradient == "exact"
     points = {"start": start, "old": start, "new": start}
     if objective.bilevel:
-        new, old = adapt(tagger, start, supports, inner, mode, through=through)
+        new, old = adapt_tasks(tagger, start, supports, inner, mode, through=through)
         points |= {"old": old, "new": new}
 
     values: dict[int, Tensor] = {}
@@ -137,13 +137,13 @@ def judge(
         grads = implicit(inside, points["new"], grads, inner, objective.iterations)
     ordered = [values[i] for i in range(len(objective.outer))]
     ordered = ranks.gathered(ordered, first, tasks)
-    weights = weigh(objective.weighting, objective.outer, ordered)
+    weights = task_weights(objective.weighting, objective.outer, ordered)
     here = {part: weight[first : first + query.tasks] for part, weight in weights.items()}
     if own:
         combined = _combine(grads, here, rows, params)
     else:
         combined = {n: g.detach() / tasks for n, g in grads.items()}
-    return Verdict(ordered, weights, ranks.summed(combined))
+    return OuterResult(ordered, weights, ranks.summed(combined))
 
 
 def _shared_out(losses: Losses, shares: Sequence[float], batch: Batch) -> Losses:
@@ -169,7 +169,7 @@ def _mean(every: Sequence[Losses]) -> Losses:
     return mean
 
 
-def _gather(sums: dict[Key, Tensor], new: Mapping[Key, Tensor], of: int) -> None:
+def _gather(sums: dict[_Key, Tensor], new: Mapping[_Key, Tensor], of: int) -> None:
     """Add one of several to their mean."""
     for key, value in new.items():
         share = value if of == 1 else value / of
@@ -199,20 +199,22 @@ def _combine(
     for name, grad in grads.items():
         weight, grad = weights[part_of(name)].to(grad.dtype), grad.detach()
         if name in rows:
-            combined[name] = put_back(weight[:, None, None] * grad, rows[name], params[name])
+            combined[name] = scatter_rows(weight[:, None, None] * grad, rows[name], params[name])
         else:
             combined[name] = torch.tensordot(weight, grad, dims=1).unsqueeze(0)
     return combined
 
 
-def evaluate(
+def query_loss(
     tagger: Tagger, objective: Objective, params: Params, supports: Sequence[Batch], query: Batch
 ) -> Tensor:
     """The tagging loss on the query after the method's own adaptation, without learning: [M]."""
     point = params
     if objective.bilevel:
         parts = objective.inner.parts
-        start, (*supports, query), _ = excerpt(tagger.encoder, params, (*supports, query), parts)
-        point = adapt(tagger, start, supports, objective.inner).new
+        start, (*supports, query), _ = gather_rows(
+            tagger.encoder, params, (*supports, query), parts
+        )
+        point = adapt_tasks(tagger, start, supports, objective.inner).new
     with torch.no_grad():
         return tagger.losses(point, query, ["tag"])["tag"]

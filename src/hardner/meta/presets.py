@@ -4,9 +4,9 @@ The defaults of `hardner.meta.experiment` are HGDA's for a BiLSTM (its appendix)
 what differs from them.
 """
 
-from hardner.meta.config import Table, merged
+from hardner.meta.config import ConfigTable, merged
 
-PRESETS: dict[str, dict[str, Table]] = {
+TRAINING_PRESETS: dict[str, dict[str, ConfigTable]] = {
     # HGDA, appendix: with BERT the base rate is 1e-5 and the tags come from a linear layer.
     "paper": {
         "bert": {
@@ -103,7 +103,7 @@ PRESETS: dict[str, dict[str, Table]] = {
 }
 
 
-def preset(name: str, encoder: str) -> Table:
+def training_preset(name: str, encoder: str) -> ConfigTable:
     """The values of a preset for a kind of encoder; none for a name that is no preset."""
-    layers = PRESETS.get(name, {})
+    layers = TRAINING_PRESETS.get(name, {})
     return merged(layers.get("any", {}), layers.get(encoder, {}))

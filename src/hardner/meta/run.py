@@ -19,21 +19,21 @@ import torch
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
+from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.draws import drawing
 from hardner.meta.experiment import Experiment
 from hardner.meta.folder import MODEL, STATE, claim, held_log
-from hardner.meta.log import Diverged, Journal
-from hardner.meta.loop import Progress, Rows, begin, devel_loss, loop
-from hardner.meta.source_data import Material, gather
-from hardner.meta.network import Reading, network
-from hardner.meta.distributed import ALONE, Ranks
+from hardner.meta.log import Diverged, RunLog
+from hardner.meta.loop import EpisodeRows, TrainingState, devel_loss, initial_state, loop
+from hardner.meta.network import Reading, build_network
+from hardner.meta.source_data import SourceData, load_source_data
 from hardner.model.describe import save_model
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunStatus:
     """How far a run has come, beside its parameters."""
 
     iteration: int = 0
@@ -48,27 +48,27 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Heard:
+class TrainingProgress:
     """What a listener is told now and then."""
 
-    standing: Standing
+    standing: RunStatus
     loss: float
     """The mean tagging loss of the last block of iterations."""
     scored: bool = False
     """Whether the devel loss is new."""
 
 
-Listener = Callable[[Heard], None]
+TrainingCallback = Callable[[TrainingProgress], None]
 
 
-def run(
+def run_experiment(
     experiment: Experiment,
     folder: str | Path,
-    heard: Listener = lambda _: None,
+    on_progress: TrainingCallback = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
     reading: Reading | None = None,
     ranks: Ranks = ALONE,
-) -> Standing:
+) -> RunStatus:
     """Train to the end, or until told to stop, which leaves a state to go on from.
 
     Args:
@@ -84,7 +84,7 @@ def run(
     if ranks.leads:
         claim(folder, experiment)
     with held_log(folder) if ranks.leads else Path(os.devnull).open("wb") as file:
-        return _Run(experiment, folder, file, heard, reading, ranks).go(stop)
+        return _Run(experiment, folder, file, on_progress, reading, ranks).go(stop)
 
 
 class _Run:
@@ -93,23 +93,28 @@ class _Run:
         experiment: Experiment,
         folder: Path,
         file: BinaryIO,
-        heard: Listener,
+        on_progress: TrainingCallback,
         reading: Reading | None,
         ranks: Ranks,
     ) -> None:
-        self.experiment, self.folder, self.heard, self.ranks = experiment, folder, heard, ranks
-        self.device = device_of(experiment)
-        self.material = gather(experiment)
-        self.fingerprint = self.material.fingerprint()
-        way, shares = experiment.way(), self.material.shares(experiment.data.shares)
+        self.experiment, self.folder, self.on_progress, self.ranks = (
+            experiment,
+            folder,
+            on_progress,
+            ranks,
+        )
+        self.device = experiment_device(experiment)
+        self.source_data = load_source_data(experiment)
+        self.fingerprint = self.source_data.fingerprint()
+        way, shares = experiment.way(), self.source_data.shares(experiment.data.shares)
         self.method = replace(way, objective=replace(way.objective, shares=shares))
         self.training = experiment.training()
         with ranks.first():
             cache = folder.parent / "vectors"
-            self.tagger, start = network(experiment, self.material, cache, reading)
-        self.score = _scorer(experiment, self.material, self.tagger, self.device, ranks)
-        self.log = Journal(file, self.method, self.training)
-        self.standing, self.progress = Standing(), Progress({}, {})
+            self.tagger, start = build_network(experiment, self.source_data, cache, reading)
+        self.score = _scorer(experiment, self.source_data, self.tagger, self.device, ranks)
+        self.log = RunLog(file, self.method, self.training)
+        self.standing, self.progress = RunStatus(), TrainingState({}, {})
         self.began = {n: p for n, p in start.items() if part_of(n) == "encoder"}
         self._begin(start, file)
         if ranks.joined:
@@ -122,30 +127,30 @@ class _Run:
             if self.ranks.leads:
                 file.truncate(0)
             params = {n: p.to(self.device).clone() for n, p in start.items()}
-            self.progress = begin(params, self.method, self.training)
+            self.progress = initial_state(params, self.method, self.training)
             return
-        saved = checkpoint.load(self.folder / STATE)
+        saved = checkpoint.load_checkpoint(self.folder / STATE)
         if saved.config["sentences"] != self.fingerprint:
             raise FileError(self.folder, "its corpora have changed since it began; choose another")
         file.truncate(saved.config["log"])
         file.seek(saved.config["log"])
-        self.standing = Standing(**saved.config["standing"])
+        self.standing = RunStatus(**saved.config["standing"])
         kinds: dict[str, Params] = {"params": {}, "state": {}}
         for name, tensor in saved.tensors.items():
             kind, _, own = name.partition(".")
             kinds[kind][own] = tensor.to(self.device)
-        self.progress = Progress(kinds["params"], kinds["state"], self.standing.iteration)
+        self.progress = TrainingState(kinds["params"], kinds["state"], self.standing.iteration)
 
     def _follow(self) -> None:
         """Stand where the leading rank stands."""
         if self.ranks.told(self.fingerprint) != self.fingerprint:
             raise HardnerError(f"rank {self.ranks.rank}: its corpora are not the leading rank's")
         standing = self.ranks.told(json.dumps(asdict(self.standing)))
-        self.standing = Standing(**json.loads(standing))
+        self.standing = RunStatus(**json.loads(standing))
         self.ranks.share(self.progress.params | self.progress.state)
         self.progress.iteration = self.standing.iteration
 
-    def go(self, stop: Callable[[], bool]) -> Standing:
+    def go(self, stop: Callable[[], bool]) -> RunStatus:
         """Iterate to the end."""
         self._tell()
         try:
@@ -161,13 +166,13 @@ class _Run:
 
     def _iterate(self, stop: Callable[[], bool]) -> None:
         train, devel = self.experiment.train, self.experiment.devel
-        sources = self.material.train
-        store = self.material.store(self.tagger, sources, self.device)
+        sources = self.source_data.train
+        store = self.source_data.store(self.tagger, sources, self.device)
         rows_of = drawing(self.method, sources, train.tasks, train.shots, self.experiment.seed)
         names = np.repeat(sources.names, [len(s) for s in sources.sentences.values()])
         domains: dict[int, list[str]] = {}
 
-        def draw(iteration: int) -> Rows:
+        def draw(iteration: int) -> EpisodeRows:
             rows = rows_of(iteration)
             domains[iteration] = names[rows.query[:, 0]].tolist()
             return rows
@@ -211,7 +216,7 @@ class _Run:
 
     def _blended(self) -> Params:
         """The parameters, their encoder mixed with the one that it began as."""
-        params, share = self.progress.params, self.experiment.train.blend
+        params, share = self.progress.params, self.experiment.train.weight_interpolation
         if share == 1:
             return params
         return params | {
@@ -227,14 +232,16 @@ class _Run:
         if not all(bool(t.isfinite().all()) for t in tensors.values()):
             raise Diverged(f"a parameter is no number after {self.standing.iteration} iterations")
         about = {"sentences": self.fingerprint, "log": size, "standing": asdict(self.standing)}
-        checkpoint.save(self.folder / STATE, tensors, about)
+        checkpoint.save_checkpoint(self.folder / STATE, tensors, about)
         self.saved = self.standing.iteration
 
     def _tell(self, scored: bool = False) -> None:
-        self.heard(Heard(self.standing, self.log.loss, scored and self.score is not None))
+        self.on_progress(
+            TrainingProgress(self.standing, self.log.loss, scored and self.score is not None)
+        )
 
 
-def device_of(experiment: Experiment) -> str:
+def experiment_device(experiment: Experiment) -> str:
     """Where to compute."""
     there = torch.cuda.is_available()
     if experiment.device == "cuda" and not there:
@@ -243,19 +250,19 @@ def device_of(experiment: Experiment) -> str:
 
 
 def _scorer(
-    experiment: Experiment, material: Material, tagger: Tagger, device: str, ranks: Ranks
+    experiment: Experiment, source_data: SourceData, tagger: Tagger, device: str, ranks: Ranks
 ) -> Callable[[Params], float] | None:
     """The loss on episodes of source devel sentences, the same ones each time."""
     if not experiment.devel.every:
         return None
-    if material.devel is None:
+    if source_data.devel is None:
         raise HardnerError("devel.every: no source has devel sentences; set it to 0")
     method, train = experiment.way(), experiment.train
     mixed = replace(method, draw="shuffled") if method.draw == "in turn" else method
-    draw = drawing(mixed, material.devel, train.tasks, train.shots, seed=0)
+    draw = drawing(mixed, source_data.devel, train.tasks, train.shots, seed=0)
     try:
         draws = [draw(i) for i in range(-(-experiment.devel.episodes // train.tasks))]
     except HardnerError as error:
         raise HardnerError(f"devel data: {error}") from None
-    store = material.store(tagger, material.devel, device)
+    store = source_data.store(tagger, source_data.devel, device)
     return lambda params: devel_loss(tagger, method, params, store, draws, ranks)

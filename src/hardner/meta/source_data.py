@@ -31,7 +31,7 @@ RARE = 100
 
 
 @dataclass(frozen=True)
-class Material:
+class SourceData:
     """Sentences by domain (or by corpus, or all as one: `Decoder.per`)."""
 
     train: Sources
@@ -89,7 +89,7 @@ class Material:
         return digest.hexdigest()
 
 
-def gather(experiment: Experiment) -> Material:
+def load_source_data(experiment: Experiment) -> SourceData:
     """Read the source corpora of an experiment; nothing of the target's domain is kept."""
     train: dict[str, list[Sentence]] = {}
     devel: dict[str, list[Sentence]] = {}
@@ -101,7 +101,7 @@ def gather(experiment: Experiment) -> Material:
     for name in [name for name, sentences in train.items() if not sentences]:
         raise HardnerError(f"{name} has no sentence to learn from in {experiment.data.root}")
     scored = Sources.of(devel) if any(devel.values()) else None
-    return Material(Sources.of(train), scored)
+    return SourceData(Sources.of(train), scored)
 
 
 def _named(corpus: Corpus, per: str) -> Iterator[tuple[str, Corpus]]:
@@ -151,7 +151,7 @@ def _corpora(experiment: Experiment) -> Iterator[Corpus]:
         if folders:
             yield _folder(data.root, name)
         else:
-            row, corpus = corpora.entry(name), corpora.load(name, data.root)
+            row, corpus = corpora.catalogue_entry(name), corpora.load_corpus(name, data.root)
             labels = {span.label for s in (*corpus.train, *corpus.devel) for span in s.spans}
             wanted = {n for n in labels if _other(row.domain_of(n), experiment.target)}
             wanted &= set(data.labels or labels)
@@ -172,7 +172,7 @@ def _targeted(name: str, experiment: Experiment) -> bool:
     if target and target not in known:
         names = ", ".join(sorted(known.values()))
         raise HardnerError(f"target: no domain is {experiment.target!r}; there are {names}")
-    return corpora.entry(name).domain.casefold() == target
+    return corpora.catalogue_entry(name).domain.casefold() == target
 
 
 def _folders(root: str) -> list[str]:

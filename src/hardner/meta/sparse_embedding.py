@@ -15,7 +15,7 @@ from hardner.model.encoders import Encoder, WordEncoder, each_once
 from hardner.model.layers import Params, embed, part_of
 
 
-class Excerpt(NamedTuple):
+class SparseRows(NamedTuple):
     """Parameters and batches that are about the tasks' own rows."""
 
     params: Params
@@ -26,14 +26,14 @@ class Excerpt(NamedTuple):
     """By the table's name, where in the whole of it they stand, [M, U]; none: all is as it was."""
 
 
-def excerpt(
+def gather_rows(
     encoder: Encoder, params: Params, batches: Sequence[Batch], parts: Collection[str]
-) -> Excerpt:
+) -> SparseRows:
     """What the batches of the same tasks name of the word vectors, where ``parts`` has these learn.
 
     Nothing is taken out where it would not be less than the whole.
     """
-    whole = Excerpt(params, list(batches), {})
+    whole = SparseRows(params, list(batches), {})
     if not isinstance(encoder, WordEncoder) or part_of(encoder.words) not in parts:
         return whole
     table = params[encoder.words]
@@ -46,10 +46,10 @@ def excerpt(
         replace(batch, inputs={**batch.inputs, "words": own.view_as(batch.inputs["words"])})
         for batch, own in zip(batches, pieces, strict=True)
     ]
-    return Excerpt(params | {encoder.words: embed(rows, table)}, named, {encoder.words: rows})
+    return SparseRows(params | {encoder.words: embed(rows, table)}, named, {encoder.words: rows})
 
 
-def put_back(grad: Tensor, rows: Tensor, table: Tensor) -> Tensor:
+def scatter_rows(grad: Tensor, rows: Tensor, table: Tensor) -> Tensor:
     """The gradient at the whole table [1, V, D], from that at rows [M, U] of it: [M, U, D]."""
     whole = table.detach().requires_grad_()
     with torch.enable_grad():

@@ -37,12 +37,12 @@ class Term:
         return frozenset(part for part, sign in self.signs.items() if sign)
 
 
-def tag(**signs: float) -> Term:
+def tag_term(**signs: float) -> Term:
     """The tagging loss; without arguments encoder and decoder descend it."""
     return Term("tag", signs or {"encoder": 1.0, "decoder": 1.0})
 
 
-def domain(weight: float) -> Term:
+def domain_term(weight: float) -> Term:
     """The domain loss: the critic descends it, the encoder by ``weight`` (negative: ascends)."""
     return Term("domain", {"encoder": weight, "critic": 1.0})
 

@@ -11,7 +11,7 @@ from hardner.meta.terms import Term, learners
 Weighting = Literal["uniform", "hardness"]
 
 
-def hardness(losses: Tensor) -> Tensor:
+def hardness_weights(losses: Tensor) -> Tensor:
     """HGDA Eq. 2: gamma_i = L_i / sum_j L_j, over the tasks: [M] -> [M]."""
     losses = losses.detach().clamp(min=0)
     total = losses.sum()
@@ -19,7 +19,7 @@ def hardness(losses: Tensor) -> Tensor:
     return torch.where(total > 0, losses / total.clamp(min=1e-30), even)
 
 
-def weigh(
+def task_weights(
     weighting: Weighting, terms: Sequence[Term], values: Sequence[Tensor]
 ) -> dict[str, Tensor]:
     """The weight of each task for each part that learns: part -> [M], summing to 1.
@@ -36,5 +36,5 @@ def weigh(
         ]
         total = torch.stack(felt).sum(0)
         even = torch.full_like(total, 1 / total.shape[0]).detach()
-        weights[part] = hardness(total) if weighting == "hardness" else even
+        weights[part] = hardness_weights(total) if weighting == "hardness" else even
     return weights

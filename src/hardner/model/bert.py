@@ -120,13 +120,13 @@ class BertEncoder:
 
 
 def configuration(model: Any) -> str:
-    """What `network` makes the network again of; not where it was found."""
+    """What `bert_network` makes the network again of; not where it was found."""
     found = json.loads(model.config.to_json_string(use_diff=False))
     found.pop("_name_or_path", None)
     return json.dumps(found, indent=1, sort_keys=True)
 
 
-def network(config: str) -> Any:
+def bert_network(config: str) -> Any:
     """The network that a configuration describes, its weights yet to be given."""
     with quiet() as transformers, torch.random.fork_rng(devices=[]):
         made = transformers.AutoConfig.for_model(**json.loads(config))

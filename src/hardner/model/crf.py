@@ -15,7 +15,7 @@ from torch.autograd import Function
 from torch.nn.functional import pad
 
 from hardner.model import crf_line, crf_scaled, crf_tree
-from hardner.model.crf_chain import FLOOR, Chain, Posterior, chain, exact
+from hardner.model.crf_chain import FLOOR, LinearChain, Posterior, chain, exact
 from hardner.model.layers import mask_of
 
 
@@ -59,7 +59,7 @@ def loss(
 
 def posterior(emissions: Tensor, steps: Tensor) -> Posterior:
     """The distribution over a chain's paths, by the kernel that suits the device and the scores."""
-    found = crf_scaled.sweep(emissions, steps) if emissions.device.type == "cpu" else None
+    found = crf_scaled.sweep_scaled(emissions, steps) if emissions.device.type == "cpu" else None
     slow = crf_line if crf_tree.overgrown(emissions) else crf_tree
     return found or slow.sweep(emissions, steps)
 
@@ -81,12 +81,12 @@ class _LogPartition(Function):
         return tags.to(emissions.dtype).contiguous(), moves.to(steps.dtype)
 
 
-def _log_partition(made: Chain) -> Tensor:
+def _log_partition(made: LinearChain) -> Tensor:
     value: Tensor = _LogPartition.apply(made.emissions, made.steps)  # type: ignore[no-untyped-call]
     return value
 
 
-def _path_score(made: Chain, tags: Tensor, mask: Tensor) -> Tensor:
+def _path_score(made: LinearChain, tags: Tensor, mask: Tensor) -> Tensor:
     outside = made.steps.shape[-1] - 1
     path = pad(tags.masked_fill(~mask, outside), (1, 1), value=outside)  # [M, B, T + 2]
     moves = path[:, :, :-1] * (outside + 1) + path[:, :, 1:]  # [M, B, T + 1]

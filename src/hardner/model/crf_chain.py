@@ -15,7 +15,7 @@ FLOOR = -1e7
 """What minus infinity is read as where sums over paths are taken, so that no gradient is NaN."""
 
 
-class Chain(NamedTuple):
+class LinearChain(NamedTuple):
     """Scores of ``S`` tags, the last of them outside, for ``M`` tasks of ``B`` sentences."""
 
     emissions: Tensor  # [M, B, T, S], less each token's largest
@@ -42,7 +42,7 @@ class Posterior(Protocol):
 
 def chain(
     emissions: Tensor, mask: Tensor, transitions: Tensor, start: Tensor, end: Tensor
-) -> Chain:
+) -> LinearChain:
     """Lay the scores of C tags out as a chain of C + 1, in float32 or more.
 
     Args:
@@ -60,7 +60,7 @@ def chain(
     leaving = torch.cat((transitions, end.unsqueeze(-1)), dim=-1)  # [M|1, C, S]
     entering = pad(start, (0, 1)).unsqueeze(-2)  # [M|1, 1, S]
     steps = torch.cat((leaving, entering), dim=-2).to(dtype)
-    return Chain(
+    return LinearChain(
         emissions=torch.cat((inside, outside), dim=-1),
         steps=steps.expand(emissions.shape[0], -1, -1),
         offset=largest.sum((2, 3)),

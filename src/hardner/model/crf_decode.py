@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hardner.model.crf_chain import chain, exact
-from hardner.model.crf_tree import halves, join, overgrown, spread
+from hardner.model.crf_tree import halves, join, overgrown, unhalve
 from hardner.model.layers import mask_of
 
 PADDING = -1
@@ -19,7 +19,7 @@ def viterbi(
     """The best path [M, B, T] and its score [M, B], minus infinity if every path is forbidden."""
     mask = mask_of(lengths, emissions.shape[2])
     made = chain(emissions, mask, transitions, start, end)
-    kernel = choose_kernel(made.emissions)
+    kernel = choose_decoder(made.emissions)
     tags, scores = kernel(exact(made.emissions), exact(made.steps))
     return tags.masked_fill(~mask, PADDING), (scores + made.offset).to(emissions.dtype)
 
@@ -54,7 +54,7 @@ def kbest(
     return tags.masked_fill(~there, PADDING), scores.to(emissions.dtype)
 
 
-def choose_kernel(emissions: Tensor) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+def choose_decoder(emissions: Tensor) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """By halves on a GPU, unless tags are very many."""
     one_by_one = emissions.device.type == "cpu" or overgrown(emissions)
     return _one_by_one if one_by_one else _by_halves
@@ -92,6 +92,6 @@ def _by_halves(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
         column = final[..., None, None].expand_as(right[..., :1])
         onward, back = left.gather(-2, row).squeeze(-2), right.gather(-1, column).squeeze(-1)
         middle = (onward + back).argmax(-1)
-        ahead = spread(first, middle, ahead[:, :, pairs:])
-        last = spread(middle, final, last[:, :, pairs:])
+        ahead = unhalve(first, middle, ahead[:, :, pairs:])
+        last = unhalve(middle, final, last[:, :, pairs:])
     return last, best.squeeze(-1)

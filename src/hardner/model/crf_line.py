@@ -14,12 +14,12 @@ from torch import Tensor
 
 from hardner.model.crf_chain import FLOOR, exact, log_sums
 
-MOST = 1 << 26
+_MOST_CELLS = 1 << 26
 """Probabilities of pairs that are worked out at once."""
 
 
 @dataclass(frozen=True)
-class Line:
+class LinePosterior:
     """Log-sums over the paths up to the tag before each token, and from its own."""
 
     steps: Tensor  # [M, S, S]
@@ -45,14 +45,14 @@ class Line:
 
     def _pairs(self) -> Iterator[Tensor]:
         """Probabilities of the tag before a token and its own, some tokens at a time."""
-        parts = ceil(self.reached.numel() * self.reached.shape[-1] / MOST)
+        parts = ceil(self.reached.numel() * self.reached.shape[-1] / _MOST_CELLS)
         both = (part.chunk(parts, dim=2) for part in (self.reached, self.left))
         for reached, left in zip(*both, strict=True):
             scores = reached.unsqueeze(-1) + self.steps[:, None, None] + left.unsqueeze(-2)
             yield scores.flatten(-2).softmax(-1).view_as(scores)  # [M, B, n, S, S]
 
 
-def sweep(emissions: Tensor, steps: Tensor) -> Line:
+def sweep_line(emissions: Tensor, steps: Tensor) -> LinePosterior:
     """Both directions of a chain."""
     emissions, steps = exact(emissions).clamp(min=FLOOR), exact(steps).clamp(min=FLOOR)
     ways = torch.cat((steps, steps.mT)).unsqueeze(1)  # [2M, 1, S, S]
@@ -68,4 +68,4 @@ def sweep(emissions: Tensor, steps: Tensor) -> Line:
     reached, left = torch.stack(states, dim=2).chunk(2)  # [M, B, T + 1, S]
     whole = reached[:, :, -1] + steps[:, None, :, -1]
     unit = torch.cat(units, dim=-1).chunk(2)[0].double().sum(-1)
-    return Line(steps, reached[:, :, :-1], left[:, :, 1:].flip(2), whole, unit)
+    return LinePosterior(steps, reached[:, :, :-1], left[:, :, 1:].flip(2), whole, unit)

@@ -44,7 +44,7 @@ class Scaled:
         return moves[:-1].permute(1, 4, 0, 2, 3)
 
 
-def sweep(emissions: Tensor, steps: Tensor) -> Scaled | None:
+def sweep_scaled(emissions: Tensor, steps: Tensor) -> Scaled | None:
     """Both directions of a chain, unless its scores are too far apart."""
     quick = emissions.dtype == torch.float32 and not torch.is_grad_enabled()
     with torch.autocast("cpu", enabled=False):

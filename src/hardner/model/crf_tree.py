@@ -16,7 +16,7 @@ from torch import Tensor
 from hardner.model.crf_chain import FLOOR, exact, log_sums
 
 Reduce = Callable[[Tensor, int], Tensor]
-MOST = 1 << 26
+_MOST_CELLS = 1 << 26
 """Numbers of the first joining of stretches, beyond which tokens are better taken one by one."""
 
 
@@ -50,17 +50,17 @@ class Tree:
             pairs = left.shape[2]
             middle = (left.unsqueeze(-1) + right.unsqueeze(-3)).softmax(-2)
             middle = middle * share[:, :, :pairs].unsqueeze(-2)  # [M, B, n, S, S, S]
-            share = spread(middle.sum(-1), middle.sum(-3), share[:, :, pairs:])
+            share = unhalve(middle.sum(-1), middle.sum(-3), share[:, :, pairs:])
         return share
 
 
 def overgrown(emissions: Tensor) -> bool:
     """Whether the tags of a chain [M, B, T, S] are so many that its stretches fill the memory."""
     tasks, rows, width, tags = emissions.shape
-    return tasks * rows * (width // 2) * tags**3 > MOST
+    return tasks * rows * (width // 2) * tags**3 > _MOST_CELLS
 
 
-def sweep(emissions: Tensor, steps: Tensor) -> Tree:
+def sweep_tree(emissions: Tensor, steps: Tensor) -> Tree:
     """All stretches of a chain."""
     emissions, steps = exact(emissions).clamp(min=FLOOR), exact(steps).clamp(min=FLOOR)
     levels = join(emissions, steps, log_sums)
@@ -87,7 +87,7 @@ def halves(level: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return left, right, level[:, :, even:]
 
 
-def spread(left: Tensor, right: Tensor, alone: Tensor) -> Tensor:
+def unhalve(left: Tensor, right: Tensor, alone: Tensor) -> Tensor:
     """Undo `halves`, for values [M, B, n, ...] of each member."""
     return _with(torch.stack((left, right), dim=3).flatten(2, 3), alone)
 

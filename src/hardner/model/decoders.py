@@ -17,14 +17,14 @@ from hardner.model.heads import cross_entropy, mean_over
 from hardner.model.layers import Params, linear, mask_of, uniform
 from hardner.schemes import allowed
 
-Kind = Literal["crf", "softmax"]
+DecoderKind = Literal["crf", "softmax"]
 FORBIDDEN = -torch.inf
 """The score of a step that a tagging scheme does not allow."""
 UNSHOWN = -1e4
 """The score of a tag that a prototype decoder has not seen: worse than any other, yet allowed."""
 
 
-class Chain(NamedTuple):
+class TransitionScores(NamedTuple):
     """Scores of tag sequences beside the emissions, per task."""
 
     transitions: Tensor
@@ -42,10 +42,10 @@ class Emissions(NamedTuple):
     """[M, B, T, C]."""
     lengths: Tensor
     """[M, B]."""
-    chain: Chain
+    chain: TransitionScores
 
 
-def constraints(tag_sets: Sequence[TagSet]) -> Chain:
+def constraints(tag_sets: Sequence[TagSet]) -> TransitionScores:
     """What each domain's scheme forbids, as scores to add; tags it does not have are forbidden."""
     width = max(len(t.tags) for t in tag_sets)
     pair = torch.full((len(tag_sets), width, width), FORBIDDEN)
@@ -56,10 +56,12 @@ def constraints(tag_sets: Sequence[TagSet]) -> Chain:
         start[i, :n].masked_fill_(first, 0.0)
         pair[i, :n, :n].masked_fill_(follow, 0.0)
         end[i, :n].masked_fill_(last, 0.0)
-    return Chain(pair, start, end)
+    return TransitionScores(pair, start, end)
 
 
-def init_decoder(kind: Kind, size: int, tag_sets: Sequence[TagSet], rng: torch.Generator) -> Params:
+def init_decoder(
+    kind: DecoderKind, size: int, tag_sets: Sequence[TagSet], rng: torch.Generator
+) -> Params:
     """Decoders for some domains, as wide as the richest tag set: [1, D, ...]."""
     domains, tags = len(tag_sets), max(len(t.tags) for t in tag_sets)
     bound = size**-0.5
@@ -86,18 +88,22 @@ def select(params: Params, domains: Tensor) -> Params:
     return {name: own(p) for name, p in params.items()}
 
 
-def emit(kind: Kind, params: Params, encoded: Encoded, batch: Batch, limits: Chain) -> Emissions:
+def emit(
+    kind: DecoderKind, params: Params, encoded: Encoded, batch: Batch, limits: TransitionScores
+) -> Emissions:
     """Score the tags of a batch with each task's decoder under its constraints, both [M, ...]."""
     scores = linear(encoded.words, params["weight"], params["bias"])  # [M, B, T, C]
     chain = limits
     if kind == "crf":
         names = ("transitions", "start", "end")
-        chain = Chain(*(params[n] + limit for n, limit in zip(names, limits, strict=True)))
+        chain = TransitionScores(
+            *(params[n] + limit for n, limit in zip(names, limits, strict=True))
+        )
     lengths = batch.lengths.expand(scores.shape[0], -1)
     return Emissions(scores, lengths, chain)
 
 
-def tag_loss(kind: Kind, emissions: Emissions, batch: Batch) -> Tensor:
+def tag_loss(kind: DecoderKind, emissions: Emissions, batch: Batch) -> Tensor:
     """The tagging loss of each task, [M].
 
     CRF: negative log-likelihood of a sentence, averaged over sentences. Softmax: cross-entropy of

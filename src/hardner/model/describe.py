@@ -13,12 +13,12 @@ from tokenizers import Tokenizer
 from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
-from hardner.model.bert import BertEncoder, configuration, network
+from hardner.model.bert import BertEncoder, bert_network, configuration
 from hardner.model.branched import Branched
 from hardner.model.characters import Characters
 from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
 from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
-from hardner.model.huggingface import is_classifier, read
+from hardner.model.huggingface import is_classifier, read_classifier
 from hardner.model.layers import Params
 from hardner.model.onnx import OnnxEncoder
 from hardner.model.pieces import Pieces, Splitter
@@ -34,9 +34,9 @@ HEADS: dict[str, Callable[..., Head]] = {
 }
 DECODERS = ("crf", "softmax")
 
-Config = Mapping[str, Any]
+_Config = Mapping[str, Any]
 Files = Mapping[str, bytes]
-Kind = TypeVar("Kind")
+_Kind = TypeVar("_Kind")
 
 
 def save_model(
@@ -51,20 +51,20 @@ def save_model(
 
     The options are those of `checkpoint.save`.
     """
-    own = {name: params[name] for name in shapes(tagger) if name in params}
+    own = {name: params[name] for name in parameter_shapes(tagger) if name in params}
     _check_params(tagger, own)
-    checkpoint.save(
-        folder, own, describe(tagger), files_of(tagger), shard_bytes=shard_bytes, dtype=dtype
+    checkpoint.save_checkpoint(
+        folder, own, describe_tagger(tagger), files_of(tagger), shard_bytes=shard_bytes, dtype=dtype
     )
 
 
 def load_model(folder: str | Path) -> tuple[Tagger, Params]:
     """Read what `save_model` wrote, or a Hugging Face folder for token classification."""
     if is_classifier(folder):
-        return read(folder)
-    found = checkpoint.load(folder)
+        return read_classifier(folder)
+    found = checkpoint.load_checkpoint(folder)
     try:
-        tagger = build(found.config, found.files)
+        tagger = build_tagger(found.config, found.files)
         params = dict(found.tensors)
         _check_params(tagger, params)
     except HardnerError as error:
@@ -72,7 +72,7 @@ def load_model(folder: str | Path) -> tuple[Tagger, Params]:
     return tagger, params
 
 
-def describe(tagger: Tagger) -> dict[str, Any]:
+def describe_tagger(tagger: Tagger) -> dict[str, Any]:
     """What the network is, as JSON; `files_of` holds the rest."""
     found = {
         "encoder": _describe_encoder(tagger.encoder),
@@ -104,8 +104,8 @@ def _files_of(encoder: Encoder) -> dict[str, bytes]:
     raise _unknown("encoder", type(encoder).__name__, ENCODERS)
 
 
-def build(config: Config, files: Files) -> Tagger:
-    """The tagger that `describe` and `files_of` tell of."""
+def build_tagger(config: _Config, files: Files) -> Tagger:
+    """The tagger that `describe_tagger` and `files_of` tell of."""
     with _readable():
         encoder = _known("encoder", config["encoder"], ENCODERS)
         if config["decoder"] not in DECODERS:
@@ -123,7 +123,7 @@ def build(config: Config, files: Files) -> Tagger:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Whatever a description that is not `describe`'s leads to, as one line."""
+    """Whatever a description that is not `describe_tagger`'s leads to, as one line."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
@@ -172,35 +172,35 @@ def _describe_head(head: Any) -> dict[str, Any]:
     raise _unknown("head", type(head).__name__, HEADS)
 
 
-def _words(config: Config, files: Files) -> Encoder:
+def _words(config: _Config, files: Files) -> Encoder:
     letters = dict(config["characters"])
     letters["widths"] = tuple(letters["widths"])
     words = _file(files, VOCABULARY).split("\n")[:-1]
     return WordEncoder(tuple(words), **{**config, "characters": Characters(**letters)})
 
 
-def _pieces(config: Config, files: Files) -> Encoder:
+def _pieces(config: _Config, files: Files) -> Encoder:
     split = Splitter(_tokenizer(files))
     return PieceEncoder(Transformer(**config["transformer"]), Pieces(split, **config["pieces"]))
 
 
-def _bert(config: Config, files: Files) -> Encoder:
+def _bert(config: _Config, files: Files) -> Encoder:
     pieces = Pieces(Splitter(_tokenizer(files), shift=1), **config["pieces"])
-    model = network(_file(files, BERT))
+    model = bert_network(_file(files, BERT))
     return BertEncoder(Path(config["name"]), model, pieces, config["padding"])
 
 
-def _onnx(config: Config, files: Files) -> Encoder:
+def _onnx(config: _Config, files: Files) -> Encoder:
     pieces = Pieces(Splitter(_tokenizer(files), config["shift"]), **config["pieces"])
     return OnnxEncoder(_content(files, GRAPH), pieces, config["size"])
 
 
-def _branched(config: Config, files: Files) -> Encoder:
+def _branched(config: _Config, files: Files) -> Encoder:
     base = _known("encoder", config["base"], ENCODERS)(_rest(config["base"]), files)
     return Branched(base, tuple(tuple(names) for names in config["changed"]))
 
 
-ENCODERS: dict[str, Callable[[Config, Files], Encoder]] = {
+ENCODERS: dict[str, Callable[[_Config, Files], Encoder]] = {
     "words": _words,
     "pieces": _pieces,
     "bert": _bert,
@@ -209,7 +209,7 @@ ENCODERS: dict[str, Callable[[Config, Files], Encoder]] = {
 }
 
 
-def _known(what: str, config: Config, kinds: Mapping[str, Kind]) -> Kind:
+def _known(what: str, config: _Config, kinds: Mapping[str, _Kind]) -> _Kind:
     if config["kind"] not in kinds:
         raise _unknown(what, config["kind"], kinds)
     return kinds[config["kind"]]
@@ -220,7 +220,7 @@ def _unknown(what: str, kind: object, kinds: Any) -> HardnerError:
     return HardnerError(f"unknown {what} {kind!r}; this version of hardner knows {known}")
 
 
-def _rest(config: Config) -> dict[str, Any]:
+def _rest(config: _Config) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name != "kind"}
 
 
@@ -255,7 +255,7 @@ def _content(files: Files, name: str) -> bytes:
     return files[name]
 
 
-def shapes(tagger: Tagger) -> dict[str, tuple[int, ...]]:
+def parameter_shapes(tagger: Tagger) -> dict[str, tuple[int, ...]]:
     """Of all parameters, none of which is drawn."""
     with torch.device("meta"):
         return {name: tuple(p.shape) for name, p in tagger.init().items()}
@@ -264,7 +264,7 @@ def shapes(tagger: Tagger) -> dict[str, tuple[int, ...]]:
 def _check_params(tagger: Tagger, params: Params) -> None:
     """Whether the parameters are those of the network."""
     with _readable():
-        expected = shapes(tagger)
+        expected = parameter_shapes(tagger)
     if odd := sorted(expected.keys() ^ params.keys()):
         state = "is missing" if odd[0] in expected else "is not part of the network"
         raise HardnerError(f"parameter {odd[0]} {state}")

@@ -21,9 +21,9 @@ from hardner.model.layers import (
     prefixed,
     scoped,
 )
-from hardner.model.layout import Layout, lay_out
+from hardner.model.layout import PieceLayout, lay_out
 from hardner.model.pieces import Pieces
-from hardner.model.recurrent import BiRecurrent, Cell
+from hardner.model.recurrent import BiRecurrent, CellKind
 from hardner.model.transformer import Transformer
 from hardner.types import Sentence
 
@@ -68,7 +68,7 @@ class WordEncoder:
     train_words: bool = False
     """Whether the word vectors learn, as in MetaNER, or stay, as in HGDA."""
     characters: Characters = field(default_factory=Characters)
-    cell: Cell = "lstm"
+    cell: CellKind = "lstm"
     hidden: int = 128
     """Of one direction."""
     skip: bool = False
@@ -198,7 +198,7 @@ class PieceEncoder:
         return taken(self.transformer.finish(own, x), layout, mode)
 
 
-def taken(vectors: Tensor, layout: Layout, mode: Mode) -> Encoded:
+def taken(vectors: Tensor, layout: PieceLayout, mode: Mode) -> Encoded:
     """Of the pieces' vectors [M, W, P, H], those of words and sentences."""
     return Encoded(dropout(layout.words(vectors), mode), layout.sentences(vectors))
 

@@ -41,7 +41,7 @@ def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat((left * cos - right * sin, left * sin + right * cos), dim=-1)
 
 
-def pays(x: Tensor, models: int, twice: bool) -> bool:
+def worth_fusing(x: Tensor, models: int, twice: bool) -> bool:
     """Whether a chain over the vectors of so many models is to be one kernel."""
     return x.is_cuda and models >= MANY and not twice
 

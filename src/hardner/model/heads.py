@@ -41,7 +41,7 @@ class Head(Protocol):
         ...
 
 
-def pool(encoded: Encoded, batch: Batch, pooling: Pooling) -> Tensor:
+def pool_sentence(encoded: Encoded, batch: Batch, pooling: Pooling) -> Tensor:
     """One vector a sentence: [M, B, H]."""
     if pooling == "cls":
         return encoded.whole
@@ -80,7 +80,7 @@ class SentenceHead:
 
     def logits(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
         """[M, B, classes]."""
-        pooled = pool(encoded, batch, self.pooling)
+        pooled = pool_sentence(encoded, batch, self.pooling)
         return linear(pooled, params["weight"], params["bias"])
 
     def loss(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:

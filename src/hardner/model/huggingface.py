@@ -34,7 +34,7 @@ def is_classifier(folder: str | Path) -> bool:
         return False
 
 
-def read(folder: str | Path) -> tuple[Tagger, Params]:
+def read_classifier(folder: str | Path) -> tuple[Tagger, Params]:
     """The tagger and its parameters; weights are safetensors, and nothing is fetched."""
     folder = Path(folder)
     encoder = BertEncoder.load(folder)

@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 from hardner.batch import Batch
 
 
-class Layout(NamedTuple):
+class PieceLayout(NamedTuple):
     """What a transformer reads of a batch, and where each word lies in it."""
 
     pieces: Tensor
@@ -35,7 +35,7 @@ class Layout(NamedTuple):
         return _pick(vectors, self.starts)
 
 
-def lay_out(batch: Batch, stream: str, limit: int) -> Layout:
+def lay_out(batch: Batch, stream: str, limit: int) -> PieceLayout:
     """The layout of a stream of pieces: end to end where the batch says how many there are.
 
     Args:
@@ -50,13 +50,13 @@ def lay_out(batch: Batch, stream: str, limit: int) -> Layout:
     heads = batch.inputs["heads"] + starts.unsqueeze(-1)
     filled = windows > 0
     if batch.packed is None:
-        return Layout(windows, beside(filled), heads, starts)
+        return PieceLayout(windows, padding_mask(filled), heads, starts)
     at, place = _end_to_end(filled.flatten(1), batch.packed)  # [M, N], [M, W*P]
     pieces = pad(windows.flatten(1), (0, 1)).gather(1, at)
     window = at // windows.shape[2]  # [M, N]; the padding's is behind all others
     there = window.unsqueeze(2) == window.unsqueeze(1)  # [M, N, N]
     heads = place.gather(1, heads.flatten(1)).view_as(heads)
-    return Layout(pieces.unsqueeze(1), there.unsqueeze(1), heads, place.gather(1, starts))
+    return PieceLayout(pieces.unsqueeze(1), there.unsqueeze(1), heads, place.gather(1, starts))
 
 
 def in_windows(pieces: Tensor, limit: int) -> Tensor:
@@ -69,7 +69,7 @@ def in_windows(pieces: Tensor, limit: int) -> Tensor:
     return pieces.view(tasks, -1, limit)
 
 
-def beside(filled: Tensor) -> Tensor:
+def padding_mask(filled: Tensor) -> Tensor:
     """The padding of a row is seen by none: [M, W, P] -> [M*W, 1, 1, P]."""
     there = filled.flatten(0, 1)[:, None, None].clone()
     there[..., 0] = True  # an empty row sees something, so that it stays finite

@@ -11,7 +11,7 @@ from hardner.batch import Features, Ints
 from hardner.errors import HardnerError
 from hardner.types import Sentence
 
-REMEMBERED = 200_000
+_REMEMBERED = 200_000
 """Words whose pieces are kept at a time."""
 
 
@@ -68,7 +68,7 @@ class Pieces:
         if known is None:
             found = tuple(piece for piece in self.split(word) if piece)
             known = found[: self.overlap] or (self.unknown,)
-            if len(self._cache) >= REMEMBERED:  # threads may have gone past it
+            if len(self._cache) >= _REMEMBERED:  # threads may have gone past it
                 self._cache.clear()
             self._cache[word] = known
         return known

@@ -8,14 +8,14 @@ from tokenizers import Tokenizer
 
 from hardner.batch import TagSet
 from hardner.model.characters import Characters
-from hardner.model.decoders import Kind
+from hardner.model.decoders import DecoderKind
 from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
 from hardner.model.heads import Discriminator, Head, SentenceHead
 from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 
-Labels = Mapping[str, Sequence[str]]
+_Labels = Mapping[str, Sequence[str]]
 """The labels of each domain, in the order of the decoders."""
 
 
@@ -24,11 +24,11 @@ class Ends:
     """What stands on the encoder."""
 
     scheme: str
-    decoder: Kind
+    decoder: DecoderKind
     critic: Literal["linear", "attention"] | None
     """How the domain is told: from the mean of the words, or by MetaNER's attention."""
 
-    def on(self, encoder: Encoder, labels: Labels) -> Tagger:
+    def on(self, encoder: Encoder, labels: _Labels) -> Tagger:
         """The whole tagger."""
         heads: dict[str, Head] = {}
         if self.critic == "linear":
@@ -50,11 +50,11 @@ class WordPreset:
     usual: int = 20_000
     """Words of a vocabulary, where none is at hand."""
 
-    def tagger(self, vocabulary: Sequence[str], labels: Labels) -> Tagger:
+    def tagger(self, vocabulary: Sequence[str], labels: _Labels) -> Tagger:
         """The network for these words."""
         return self.ends.on(replace(self.encoder, vocabulary=tuple(vocabulary)), labels)
 
-    def sketch(self, vocabulary: int, labels: Labels) -> Tagger:
+    def sketch(self, vocabulary: int, labels: _Labels) -> Tagger:
         """The network for that many words, to be looked at only."""
         return self.tagger([str(number) for number in range(vocabulary)], labels)
 
@@ -72,15 +72,15 @@ class PiecePreset:
         """Pieces of the tokenizer."""
         return self.transformer.vocabulary
 
-    def tagger(self, tokenizer: Tokenizer, labels: Labels) -> Tagger:
+    def tagger(self, tokenizer: Tokenizer, labels: _Labels) -> Tagger:
         """The network for a tokenizer like the project's own."""
         return self._with(tokenizer.get_vocab_size(), Pieces.by(tokenizer), labels)
 
-    def sketch(self, vocabulary: int, labels: Labels) -> Tagger:
+    def sketch(self, vocabulary: int, labels: _Labels) -> Tagger:
         """The network for that many pieces, to be looked at only."""
         return self._with(vocabulary, Pieces(lambda _: (), 2, 3, 1), labels)
 
-    def _with(self, vocabulary: int, pieces: Pieces, labels: Labels) -> Tagger:
+    def _with(self, vocabulary: int, pieces: Pieces, labels: _Labels) -> Tagger:
         transformer = replace(self.transformer, vocabulary=vocabulary)
         return self.ends.on(PieceEncoder(transformer, pieces), labels)
 
@@ -100,7 +100,7 @@ TRANSFORMER = PiecePreset(
     Transformer(vocabulary=28_000, size=384, layers=6, heads=6, inner=1536),
     Ends("IOB2", "softmax", None),
 )
-PRESETS: dict[str, WordPreset | PiecePreset] = {
+NETWORKS: dict[str, WordPreset | PiecePreset] = {
     "hgda": HGDA,
     "metaner": METANER,
     "transformer": TRANSFORMER,

@@ -16,7 +16,7 @@ from torch import Tensor
 from hardner.model.layers import Mode, Params, mask_of, uniform
 from hardner.model.scan import scan_gru, scan_lstm
 
-Cell = Literal["lstm", "gru"]
+CellKind = Literal["lstm", "gru"]
 WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 SHUT = -1e4
 """What shuts a gate, whatever else is added."""
@@ -27,7 +27,7 @@ _GATES: dict[str, int] = {"lstm": 4, "gru": 3}
 class BiRecurrent:
     """A recurrent layer read in both directions; weights as in `torch.nn.LSTM` and `GRU`."""
 
-    cell: Cell
+    cell: CellKind
     inputs: int
     size: int
     """Of one direction; the output is twice as wide."""
@@ -54,7 +54,7 @@ def choose_kernel(params: Params, x: Tensor, mode: Mode) -> str:
     return "torch" if x.device.type == "cpu" else "scan"
 
 
-def _torch(cell: Cell, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
+def _torch(cell: CellKind, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
     run: Callable[..., Any] = torch.lstm if cell == "lstm" else torch.gru
     size = params["weight_hh"].shape[-1]
     padding = ~mask_of(lengths, x.shape[2]).unsqueeze(-1)
@@ -75,7 +75,7 @@ def _torch(cell: Cell, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
     return torch.stack(outs).view(*shape, -1)  # [M, B, T, 2H]
 
 
-def _shut(cell: Cell, size: int, like: Tensor) -> Tensor:
+def _shut(cell: CellKind, size: int, like: Tensor) -> Tensor:
     """What, added to the gates, lets a state of zero stay zero: [R].
 
     LSTM: the input gate lets nothing in. GRU: the update gate keeps what was. With the gates shut
@@ -89,7 +89,7 @@ def _shut(cell: Cell, size: int, like: Tensor) -> Tensor:
     return shut
 
 
-def _gates(cell: Cell, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
+def _gates(cell: CellKind, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
     """What the inputs give to all gates, step first: [T, M, 2, B, R].
 
     The second direction is read from the end of the row, where the padding shuts its gates.
@@ -112,7 +112,7 @@ def _forwards(states: Tensor) -> Tensor:
     return torch.cat((there, back), dim=-1).permute(1, 2, 0, 3)
 
 
-def _plain(cell: Cell, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
+def _plain(cell: CellKind, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
     gates = _gates(cell, params, x, lengths).flatten(1, 2)  # [T, G, B, R] for G = 2M
     weight, bias = (
         params[n].expand(x.shape[0], *params[n].shape[1:]).flatten(0, 1)
@@ -143,14 +143,14 @@ def _gru_cell(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
     return n + (zi + zh).sigmoid() * (hidden - n)
 
 
-def _scan(cell: Cell, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
+def _scan(cell: CellKind, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
     gates = _gates(cell, params, x, lengths)
     if cell == "lstm":
         return _forwards(scan_lstm(gates, params["weight_hh"]))
     return _forwards(scan_gru(gates, params["weight_hh"], params["bias_hh"]))
 
 
-KERNELS: dict[str, Callable[[Cell, Params, Tensor, Tensor], Tensor]] = {
+KERNELS: dict[str, Callable[[CellKind, Params, Tensor, Tensor], Tensor]] = {
     "torch": _torch,
     "scan": _scan,
     "plain": _plain,

@@ -10,11 +10,11 @@ from torch import Tensor
 
 Precision = Literal["float32", "bfloat16"]
 
-Compute = Callable[..., tuple[list[Tensor], list[Tensor]]]
+_Compute = Callable[..., tuple[list[Tensor], list[Tensor]]]
 """tensors in -> (new values of the state, or the state itself if moved in place, results)."""
 
 
-def arithmetic(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
+def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
     """What a network's arithmetic is done under; always single precision on a CPU."""
     if precision == "bfloat16" and device.type == "cuda":
         return torch.autocast("cuda", torch.bfloat16)
@@ -22,21 +22,21 @@ def arithmetic(precision: Precision, device: torch.device) -> AbstractContextMan
 
 
 @cache
-def multiplies_halves() -> bool:
+def cpu_has_bfloat16() -> bool:
     """Whether this CPU has instructions for products of bfloat16; else they would be slow."""
     ask = getattr(torch.cpu, "get_capabilities", None)  # an older torch cannot say
     known: dict[str, object] = ask() if ask else {}
     return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
 
 
-def brisk(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
-    """As `arithmetic`, for fits that a user waits for: on a CPU too, where it is made for it."""
-    if precision == "bfloat16" and device.type == "cpu" and multiplies_halves():
+def fit_autocast(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
+    """As `autocast`, for fits that a user waits for: on a CPU too, where it is made for it."""
+    if precision == "bfloat16" and device.type == "cpu" and cpu_has_bfloat16():
         return torch.autocast("cpu", torch.bfloat16)
-    return arithmetic(precision, device)
+    return autocast(precision, device)
 
 
-class Replay:
+class CudaGraphRunner:
     """Calls of a function that moves a state, replayed as CUDA graphs where there is a GPU.
 
     A small step is hundreds of kernels of a few microseconds each; launching them one by one from
@@ -49,7 +49,7 @@ class Replay:
         self._graphs: dict[Hashable, tuple[Any, list[Tensor], list[Tensor]]] = {}
         self._pool: Any = None
 
-    def __call__(self, key: Hashable, compute: Compute, inputs: list[Tensor]) -> list[Tensor]:
+    def __call__(self, key: Hashable, compute: _Compute, inputs: list[Tensor]) -> list[Tensor]:
         """Move the state by ``compute(*inputs)`` and return its results.
 
         Args:
@@ -68,7 +68,7 @@ class Replay:
         graph.replay()
         return [r.clone() for r in results]
 
-    def _move(self, compute: Compute, inputs: list[Tensor]) -> list[Tensor]:
+    def _move(self, compute: _Compute, inputs: list[Tensor]) -> list[Tensor]:
         moved, results = compute(*inputs)
         pairs = zip(self.state, moved, strict=True)
         apart = [(old, new) for old, new in pairs if old.data_ptr() != new.data_ptr()]
@@ -78,7 +78,7 @@ class Replay:
         return results
 
     def _capture(
-        self, compute: Compute, static: list[Tensor]
+        self, compute: _Compute, static: list[Tensor]
     ) -> tuple[Any, list[Tensor], list[Tensor]]:
         before = [tensor.clone() for tensor in self.state]
         side = torch.cuda.Stream()

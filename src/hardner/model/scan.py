@@ -17,20 +17,20 @@ aten = torch.ops.aten
 
 def scan_lstm(gates: Tensor, weight: Tensor) -> Tensor:
     """gates [T, M, 2, B, 4H] (of the inputs), weight [M|1, 2, 4H, H] -> states [T, M, 2, B, H]."""
-    layout = Layout.of(gates, weight)
+    layout = _Groups.of(gates, weight)
     states: Tensor = _Lstm.apply(layout.fold(gates), weight, layout)  # type: ignore[no-untyped-call]
     return layout.unfold(states)
 
 
 def scan_gru(gates: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """As `scan_lstm` with 3H for 4H, and the recurrent bias [M|1, 2, 3H]."""
-    layout = Layout.of(gates, weight)
+    layout = _Groups.of(gates, weight)
     states: Tensor = _Gru.apply(layout.fold(gates), weight, bias, layout)  # type: ignore[no-untyped-call]
     return layout.unfold(states)
 
 
 @dataclass(frozen=True)
-class Layout:
+class _Groups:
     """How tasks and directions are laid into groups of rows that share a weight.
 
     Where all tasks have the same weight (there is one, or an expanded view of one), the tasks'
@@ -44,7 +44,7 @@ class Layout:
     """The tasks of the weight: 1 if a single gradient is wanted."""
 
     @classmethod
-    def of(cls, gates: Tensor, weight: Tensor) -> "Layout":
+    def of(cls, gates: Tensor, weight: Tensor) -> "_Groups":
         tasks, rows = gates.shape[1], gates.shape[3]
         axis = weight.shape[0]
         return cls(tasks, rows, axis < tasks or (axis > 1 and weight.stride(0) == 0), axis)
@@ -85,7 +85,7 @@ def _split(x: Tensor, dim: int, parts: int) -> Tensor:
 
 class _Lstm(Function):
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, weight: Tensor, layout: Layout) -> Tensor:
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, layout: _Groups) -> Tensor:
         ways = layout.weights(weight).transpose(1, 2)  # [G, H, 4H]
         hidden = gates.new_zeros(*gates.shape[1:3], ways.shape[1])  # [G, N, H]
         memory = hidden
@@ -121,7 +121,7 @@ class _Lstm(Function):
 
 class _Gru(Function):
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, weight: Tensor, bias: Tensor, layout: Layout) -> Tensor:
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, bias: Tensor, layout: _Groups) -> Tensor:
         ways = layout.weights(weight).transpose(1, 2)  # [G, H, 3H]
         own = (bias[0] if layout.shared else bias.flatten(0, 1)).unsqueeze(1)  # [G, 1, 3H]
         hidden = gates.new_zeros(*gates.shape[1:3], ways.shape[1])  # [G, N, H]
@@ -139,7 +139,7 @@ class _Gru(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         hiddens, weight, *kept = ctx.saved_tensors
-        layout: Layout = ctx.layout
+        layout: _Groups = ctx.layout
         back = layout.weights(weight).to(grad.dtype)  # [G, 3H, H]
         dh = torch.zeros_like(hiddens[0])
         outer: list[Tensor] = []  # gradients of the input side

@@ -10,9 +10,9 @@ from torch import Tensor
 from hardner.batch import Batch, Features, Store, TagSet
 from hardner.model.crf_decode import viterbi
 from hardner.model.decoders import (
-    Chain,
+    DecoderKind,
     Emissions,
-    Kind,
+    TransitionScores,
     constraints,
     emit,
     init_decoder,
@@ -36,7 +36,7 @@ class Tagger:
     encoder: Encoder
     tag_sets: tuple[TagSet, ...]
     """One a domain, in the order of the decoders."""
-    decoder: Kind = "crf"
+    decoder: DecoderKind = "crf"
     heads: Mapping[str, Head] = field(default_factory=dict)
     """By the name of their loss: ``domain``, ``bcls``, ``mcls``, ``mtcls``."""
 
@@ -110,7 +110,7 @@ class Tagger:
         """What the tasks' decoders say; ``domains`` if they are not the batch's own."""
         rows = batch.domains if domains is None else domains
         limits = _limits(self.tag_sets, encoded.words.device, encoded.words.dtype)
-        own = Chain(*(limit[rows] for limit in limits))
+        own = TransitionScores(*(limit[rows] for limit in limits))
         return emit(self.decoder, select(scoped(params, "decoder"), rows), encoded, batch, own)
 
     def prototypes(self, params: Params, batch: Batch, mode: Mode = SCORING) -> Params:
@@ -138,5 +138,7 @@ class Tagger:
 
 
 @lru_cache(maxsize=64)
-def _limits(tag_sets: tuple[TagSet, ...], device: torch.device, dtype: torch.dtype) -> Chain:
-    return Chain(*(limit.to(device, dtype) for limit in constraints(tag_sets)))
+def _limits(
+    tag_sets: tuple[TagSet, ...], device: torch.device, dtype: torch.dtype
+) -> TransitionScores:
+    return TransitionScores(*(limit.to(device, dtype) for limit in constraints(tag_sets)))

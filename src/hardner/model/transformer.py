@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.errors import HardnerError
-from hardner.model.fused import fused, normed, pays, products_in, turned
+from hardner.model.fused import fused, normed, products_in, turned, worth_fusing
 from hardner.model.layers import (
     Mode,
     Params,
@@ -19,7 +19,7 @@ from hardner.model.layers import (
     prefixed,
     scoped,
 )
-from hardner.model.layout import beside
+from hardner.model.layout import padding_mask
 
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of rotary positions, two of [P, d / 2]."""
@@ -84,7 +84,7 @@ class Transformer:
     ) -> Tensor:
         """pieces [M, W, P], 0 for padding (none where ``full``) -> [M, W, P, D]."""
         x = self.begin(params, pieces, mode)
-        there = None if full else beside(pieces > 0)
+        there = None if full else padding_mask(pieces > 0)
         x = self.layers_on(params, x, there, range(self.layers), mode, turn)
         return self.finish(params, x)
 
@@ -127,7 +127,7 @@ class Transformer:
         mode: Mode,
     ) -> Tensor:
         tasks, rows, width, _ = x.shape
-        brief = pays(x, params["norm1.weight"].shape[0], mode.twice)
+        brief = worth_fusing(x, params["norm1.weight"].shape[0], mode.twice)
         h = _norm(params, "norm1", x, brief)
         qkv = _product(params, "attention", h).view(tasks * rows, width, 3, self.heads, -1)
         rotate = fused(turned) if brief else turned

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.errors import HardnerError
-from hardner.model.runtime import arithmetic
 from hardner.model.layers import SCORING, Params, init_linear, layer_norm, linear, prefixed, scoped
+from hardner.model.runtime import autocast
 from hardner.model.transformer import Rotation, Transformer
 from hardner.pretrain.muon import Muon
 from hardner.pretrain.tokenizer import SPECIAL
@@ -60,7 +60,7 @@ def init(transformer: Transformer, rng: torch.Generator) -> Params:
     }
 
 
-def draw(pieces: Tensor, training: Pretraining, step: int) -> Tensor:
+def draw_blocks(pieces: Tensor, training: Pretraining, step: int) -> Tensor:
     """A batch of blocks from random places of the text: pieces [all], 16 bits each -> [N, P]."""
     rng = torch.Generator(device=pieces.device).manual_seed(seed_of(training.seed, step, "place"))
     places = len(pieces) - training.width + 1
@@ -90,7 +90,7 @@ def disguise(blocks: Tensor, hidden: Tensor, vocabulary: int, rng: torch.Generat
     return torch.where(hidden, shown, blocks)
 
 
-def gather(blocks: Tensor, hidden: Tensor, share: float) -> tuple[Tensor, Tensor]:
+def masked_places(blocks: Tensor, hidden: Tensor, share: float) -> tuple[Tensor, Tensor]:
     """The places of the hidden pieces in the batch, and the pieces: two of [H].
 
     H depends on the shape only, so that a compiled loss serves every batch; it is far above what
@@ -103,7 +103,7 @@ def gather(blocks: Tensor, hidden: Tensor, share: float) -> tuple[Tensor, Tensor
     return places, torch.where(flat[places], blocks.flatten()[places], NONE)
 
 
-class Batch(NamedTuple):
+class MaskedBatch(NamedTuple):
     """What a step learns from."""
 
     shown: Tensor
@@ -114,14 +114,14 @@ class Batch(NamedTuple):
     """What they are, [H]."""
 
 
-def batch(pieces: Tensor, inside: Tensor, training: Pretraining, step: int) -> Batch:
+def batch(pieces: Tensor, inside: Tensor, training: Pretraining, step: int) -> MaskedBatch:
     """The batch of a step: pieces [all], inside [V]."""
     seed = seed_of(training.seed, step, "hide")
     rng = torch.Generator(device=pieces.device).manual_seed(seed)
-    blocks = draw(pieces, training, step)
+    blocks = draw_blocks(pieces, training, step)
     hidden = hide(blocks, inside, training.hidden, rng)
     shown = disguise(blocks, hidden, len(inside), rng)
-    return Batch(shown, *gather(blocks, hidden, training.hidden))
+    return MaskedBatch(shown, *masked_places(blocks, hidden, training.hidden))
 
 
 def guess_loss(
@@ -142,7 +142,7 @@ def guess_loss(
     return total / (gold != NONE).sum().clamp(min=1)
 
 
-def pretrain(
+def pretrain_steps(
     transformer: Transformer,
     optimizer: Muon,
     pieces: Tensor,
@@ -169,7 +169,7 @@ def pretrain(
     turn = transformer.rotation(training.width, optimizer.params["encoder.pieces"])
     for step in range(optimizer.steps, training.steps):
         given = batch(pieces, inside, training, step)
-        with arithmetic("bfloat16", device):
+        with autocast("bfloat16", device):
             loss = loss_of(transformer, optimizer.params, *given, turn)
         grads = torch.autograd.grad(loss, list(optimizer.params.values()))
         named = dict(zip(optimizer.params, grads, strict=True))

@@ -13,18 +13,18 @@ from tokenizers import Tokenizer
 
 from hardner.errors import FileError
 from hardner.files import atomic_binary, atomic_write
-from hardner.pretrain.text import Text, short
+from hardner.pretrain.text import PlainText, short_hash
 from hardner.pretrain.tokenizer import SPECIAL
 
 PIECES, ABOUT = "pieces.npy", "pieces.json"
 DTYPE = np.dtype("<u2")
-CHUNK = 20_000
+_CHUNK = 20_000
 """Lines encoded together."""
-REMEMBERED = 1_000_000
+_REMEMBERED = 1_000_000
 """Words whose pieces are kept at hand."""
 
 
-class Encoded(NamedTuple):
+class EncodedText(NamedTuple):
     """A text as pieces, end to end."""
 
     pieces: NDArray[np.uint16]
@@ -35,18 +35,18 @@ class Encoded(NamedTuple):
 
 
 def pieces_of(
-    text: Text, identity: Mapping[str, str], tokenizer: Tokenizer, folder: Path
-) -> Encoded:
+    text: PlainText, identity: Mapping[str, str], tokenizer: Tokenizer, folder: Path
+) -> EncodedText:
     """The pieces of a text, from the folder where they were kept, else kept there for next time.
 
     Args:
         identity: That of the text.
     """
     about = folder / ABOUT
-    key = {**identity, "tokenizer": short(tokenizer.to_str().encode())}
+    key = {**identity, "tokenizer": short_hash(tokenizer.to_str().encode())}
     known = json.loads(about.read_bytes()) if about.is_file() else {}
     if not known.items() >= key.items():
-        _write(folder / PIECES, encode(tokenizer, text))
+        _write(folder / PIECES, encode_text(tokenizer, text))
         known = {**key, "lines": text.lines, "left_out": text.left_out}
         with atomic_write(about) as file:
             file.write(json.dumps(known) + "\n")
@@ -54,10 +54,10 @@ def pieces_of(
         pieces = np.load(folder / PIECES, mmap_mode="c", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise FileError(folder / PIECES, f"damaged: {error}; delete {about}") from None
-    return Encoded(pieces, known["lines"], known["left_out"])
+    return EncodedText(pieces, known["lines"], known["left_out"])
 
 
-def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[bytes]:
+def encode_text(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[bytes]:
     """All pieces of a text, a ``[SEP]`` after each line, as runs of `DTYPE`.
 
     What stands between two spaces is given to the tokenizer once: most of a text has come before.
@@ -65,8 +65,8 @@ def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[bytes]:
     end = np.array(SPECIAL.index("[SEP]"), DTYPE).tobytes()
     known: dict[str, bytes] = {}
     texts = iter(texts)
-    while chunk := [line.split() for line in islice(texts, CHUNK)]:
-        if len(known) > REMEMBERED:
+    while chunk := [line.split() for line in islice(texts, _CHUNK)]:
+        if len(known) > _REMEMBERED:
             known.clear()
         new = list({word for words in chunk for word in words} - known.keys())
         for word, found in zip(

@@ -13,7 +13,7 @@ TELL = 0.5
 """Seconds between two words to the listener."""
 
 
-class Heard(NamedTuple):
+class PretrainingProgress(NamedTuple):
     """What a listener is told about twice a second."""
 
     doing: str
@@ -30,7 +30,7 @@ class Heard(NamedTuple):
     """Worth a line in a log; loss and speed are then since the last such."""
 
 
-Listener = Callable[[Heard], None]
+PretrainingCallback = Callable[[PretrainingProgress], None]
 
 
 class Meter:
@@ -62,7 +62,7 @@ class Meter:
         return loss, speed
 
 
-def device_of(name: str) -> str:
+def resolve_device(name: str) -> str:
     """Where to compute: auto, cpu or cuda -> cpu or cuda."""
     there = torch.cuda.is_available()
     if name not in ("auto", "cpu", "cuda"):

@@ -21,11 +21,16 @@ from hardner.files import atomic_write
 from hardner.model.layers import Params, prefixed, scoped
 from hardner.model.transformer import Transformer
 from hardner.pretrain.folder import claimed
-from hardner.pretrain.masked import Pretraining, init, pretrain
+from hardner.pretrain.masked import Pretraining, init, pretrain_steps
 from hardner.pretrain.muon import Muon
-from hardner.pretrain.pieces import Encoded, pieces_of
-from hardner.pretrain.progress import Heard, Listener, Meter, device_of
-from hardner.pretrain.text import Text, held_out, short
+from hardner.pretrain.pieces import EncodedText, pieces_of
+from hardner.pretrain.progress import (
+    Meter,
+    PretrainingCallback,
+    PretrainingProgress,
+    resolve_device,
+)
+from hardner.pretrain.text import PlainText, held_out, short_hash
 from hardner.pretrain.tokenizer import (
     LARGEST,
     SPECIAL,
@@ -40,7 +45,7 @@ SHARD = 15_000_000
 
 
 @dataclass(frozen=True)
-class Plan:
+class PretrainingPlan:
     """What the run is, but for its text."""
 
     tokenizer: Path | None = None
@@ -68,9 +73,9 @@ class Plan:
         """All that decides how the run ends, by name; a given tokenizer by its hash."""
         own = asdict(self)
         own |= own.pop("training")
-        own["start"] = short(_description(self.start)) if self.start else ""
+        own["start"] = short_hash(_description(self.start)) if self.start else ""
         if self.tokenizer:
-            own["tokenizer"] = short(load_tokenizer(self.tokenizer).to_str().encode())
+            own["tokenizer"] = short_hash(load_tokenizer(self.tokenizer).to_str().encode())
             del own["vocabulary"]
         return own
 
@@ -82,7 +87,7 @@ def _description(model: Path) -> bytes:
         raise FileError(model, "holds no model of an earlier run") from None
 
 
-class Standing(NamedTuple):
+class PretrainingStatus(NamedTuple):
     """How far a run has come."""
 
     step: int
@@ -91,17 +96,17 @@ class Standing(NamedTuple):
     """Lines of the text that were not to enter."""
 
 
-def run(
+def run_pretraining(
     texts: Sequence[str | Path],
     folder: str | Path,
-    plan: Plan,
+    plan: PretrainingPlan,
     *,
     without: str | Path | None = None,
     device: str = "auto",
     every: int = 1000,
-    heard: Listener = lambda _: None,
+    on_progress: PretrainingCallback = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
-) -> Standing:
+) -> PretrainingStatus:
     """Pre-train to the end, or until told to stop, which leaves a state to go on from.
 
     Args:
@@ -114,22 +119,24 @@ def run(
         heard: Told how it goes.
         stop: Asked after each step.
     """
-    folder, where = Path(folder), device_of(device)
-    heard(Heard("reading the text"))
-    text = Text(map(Path, texts), held_out(Path(without)) if without else frozenset())
+    folder, where = Path(folder), resolve_device(device)
+    on_progress(PretrainingProgress("reading the text"))
+    text = PlainText(map(Path, texts), held_out(Path(without)) if without else frozenset())
     identity = text.identity()
     with claimed(folder, {**plan.settings(), **identity}):
-        tokenizer = _tokenizer(plan, text, folder, heard)
-        heard(Heard("encoding the text"))
+        tokenizer = _tokenizer(plan, text, folder, on_progress)
+        on_progress(PretrainingProgress("encoding the text"))
         encoded = pieces_of(text, identity, tokenizer, folder)
-        return _Run(plan, folder, tokenizer, encoded, where, heard).go(every, stop)
+        return _Run(plan, folder, tokenizer, encoded, where, on_progress).go(every, stop)
 
 
-def _tokenizer(plan: Plan, text: Text, folder: Path, heard: Listener) -> Tokenizer:
+def _tokenizer(
+    plan: PretrainingPlan, text: PlainText, folder: Path, on_progress: PretrainingCallback
+) -> Tokenizer:
     """That of the folder; put there if there is none yet."""
     path = folder / TOKENIZER
     if not path.is_file():
-        heard(Heard("learning the tokenizer"))
+        on_progress(PretrainingProgress("learning the tokenizer"))
         tokenizer = (
             load_tokenizer(plan.tokenizer)
             if plan.tokenizer
@@ -143,14 +150,14 @@ def _tokenizer(plan: Plan, text: Text, folder: Path, heard: Listener) -> Tokeniz
 class _Run:
     def __init__(
         self,
-        plan: Plan,
+        plan: PretrainingPlan,
         folder: Path,
         tokenizer: Tokenizer,
-        encoded: Encoded,
+        encoded: EncodedText,
         device: str,
-        heard: Listener,
+        on_progress: PretrainingCallback,
     ) -> None:
-        self.training, self.folder, self.heard = plan.training, folder, heard
+        self.training, self.folder, self.on_progress = plan.training, folder, on_progress
         self.start = plan.start
         self.tokenizer, self.encoded, self.device = tokenizer, encoded, device
         self.transformer = plan.transformer(tokenizer.get_vocab_size())
@@ -163,17 +170,17 @@ class _Run:
         decay = self.training.weight_decay
         if not (self.folder / STATE).is_dir():
             fresh = init(self.transformer, torch.Generator().manual_seed(self.training.seed))
-            known = checkpoint.load(self.start).tensors if self.start else {}
+            known = checkpoint.load_checkpoint(self.start).tensors if self.start else {}
             fit = {n: t for n, t in known.items() if n in fresh and t.shape == fresh[n].shape}
             params = {n: p.to(self.device) for n, p in (fresh | fit).items()}
             return Muon(params, decay, late=fit)
-        found = checkpoint.load(self.folder / STATE)
+        found = checkpoint.load_checkpoint(self.folder / STATE)
         self.history = list(found.config["history"])
         tensors = {n: t.to(self.device) for n, t in found.tensors.items()}
         own = scoped(tensors, "params"), decay, scoped(tensors, "state")
         return Muon(*own, found.config["step"], found.config["late"])
 
-    def go(self, every: int, stop: Callable[[], bool]) -> Standing:
+    def go(self, every: int, stop: Callable[[], bool]) -> PretrainingStatus:
         """Step to the end."""
         steps = self.training.steps
         for _ in self._steps():
@@ -190,14 +197,14 @@ class _Run:
             about |= {"lines": self.encoded.lines, "left_out": self.encoded.left_out}
             params = self.optimizer.params
             save_encoder(self.folder / MODEL, self.transformer, params, self.tokenizer, about)
-        return Standing(self.optimizer.steps, finished, self.encoded.left_out)
+        return PretrainingStatus(self.optimizer.steps, finished, self.encoded.left_out)
 
     def _steps(self) -> Iterator[None]:
         pieces = torch.from_numpy(self.encoded.pieces.view("<i2")).to(self.device)
         inside = continuing(self.tokenizer).to(self.device)
         size = self.training.rows * self.training.width
         self._tell()
-        for loss in pretrain(self.transformer, self.optimizer, pieces, inside, self.training):
+        for loss in pretrain_steps(self.transformer, self.optimizer, pieces, inside, self.training):
             self.told.add(size, loss)
             self.saved.add(size, loss)
             yield
@@ -219,13 +226,13 @@ class _Run:
         tensors = {**params, **prefixed("state", state)}
         late = sorted(self.optimizer.late)
         about = {"step": step, "history": self.history, "late": late}
-        checkpoint.save(self.folder / STATE, tensors, about)
+        checkpoint.save_checkpoint(self.folder / STATE, tensors, about)
         self.told.read()
         self._tell(loss, speed, saved=True)
 
     def _tell(self, loss: float | None = None, speed: float = 0.0, saved: bool = False) -> None:
         step, steps = self.optimizer.steps, self.training.steps
-        self.heard(Heard("", step, steps, loss, speed, milestone=saved))
+        self.on_progress(PretrainingProgress("", step, steps, loss, speed, milestone=saved))
 
 
 def save_encoder(
@@ -236,7 +243,7 @@ def save_encoder(
     about: Mapping[str, Any],
 ) -> None:
     """The model folder that training starts from: half precision, no file above 16 MiB."""
-    checkpoint.save(
+    checkpoint.save_checkpoint(
         folder,
         params,
         {"transformer": asdict(transformer), **about},

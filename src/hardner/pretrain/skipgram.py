@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from hardner.errors import HardnerError
 from hardner.files import atomic_binary
-from hardner.pretrain.progress import Heard, Listener, Meter
-from hardner.pretrain.text import Text, held_out
-from hardner.pretrain.words import END, Words, read
+from hardner.pretrain.progress import Meter, PretrainingCallback, PretrainingProgress
+from hardner.pretrain.text import PlainText, held_out
+from hardner.pretrain.words import END, NumberedWords, read_words
 
-LONGEST = 10_000
+_LONGEST = 10_000
 """Words that gensim takes in at once; the rest of a line it would leave out."""
-Floats = NDArray[np.float32]
+_Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SkipGram:
     seed: int = 0
 
 
-class Trained(NamedTuple):
+class TrainedVectors(NamedTuple):
     """What came of a text."""
 
     words: int
@@ -57,8 +57,8 @@ def train_vectors(
     how: SkipGram,
     *,
     without: str | Path | None = None,
-    heard: Listener = lambda _: None,
-) -> Trained:
+    on_progress: PretrainingCallback = lambda _: None,
+) -> TrainedVectors:
     """Learn word vectors from text files and write them in the binary layout of word2vec.
 
     Args:
@@ -69,14 +69,16 @@ def train_vectors(
         heard: Told how it goes.
     """
     with atomic_binary(out) as file:  # before all that takes long
-        heard(Heard("reading the text"))
-        text = Text(map(Path, texts), held_out(Path(without)) if without else frozenset())
-        found = read(text, how.least)
-        write(file, found.words, train(found, how, heard))
-    return Trained(len(found.words), text.left_out)
+        on_progress(PretrainingProgress("reading the text"))
+        text = PlainText(map(Path, texts), held_out(Path(without)) if without else frozenset())
+        found = read_words(text, how.least)
+        write_word2vec(file, found.words, train_skipgram(found, how, on_progress))
+    return TrainedVectors(len(found.words), text.left_out)
 
 
-def train(text: Words, how: SkipGram, heard: Listener = lambda _: None) -> Floats:
+def train_skipgram(
+    text: NumberedWords, how: SkipGram, on_progress: PretrainingCallback = lambda _: None
+) -> _Floats:
     """A vector for each word, [V, D]."""
     try:
         models: Any = import_module("gensim.models")
@@ -95,19 +97,19 @@ def train(text: Words, how: SkipGram, heard: Listener = lambda _: None) -> Float
         seed=how.seed,
     )
     learnt.build_vocab_from_freq(dict(zip(text.words, text.counts.tolist(), strict=True)))
-    lines = Lines(text, how.epochs, heard)
+    lines = Lines(text, how.epochs, on_progress)
     learnt.train(lines, total_words=lines.total, epochs=how.epochs)
-    rows: Floats = learnt.wv[text.words]
+    rows: _Floats = learnt.wv[text.words]
     return rows
 
 
 class Lines:
     """The lines of a text as words, as often as gensim asks for them; the listener is told."""
 
-    def __init__(self, text: Words, epochs: int, heard: Listener) -> None:
+    def __init__(self, text: NumberedWords, epochs: int, on_progress: PretrainingCallback) -> None:
         self._words = np.array(text.words, dtype=object)
         self._ids, self._ends = text.ids, np.flatnonzero(text.ids == END)
-        self._heard, self._epochs = heard, epochs
+        self._heard, self._epochs = on_progress, epochs
         self._epoch = 0
         self.total = int(text.counts.sum())
 
@@ -115,19 +117,19 @@ class Lines:
         steps, done = self._epochs * self.total, self._epoch * self.total
         told, whole = Meter(), Meter()
         for start, end in zip(self._ends[:-1], self._ends[1:], strict=True):
-            for at in range(start + 1, end, LONGEST):
-                line = self._words[self._ids[at : min(end, at + LONGEST)]].tolist()
+            for at in range(start + 1, end, _LONGEST):
+                line = self._words[self._ids[at : min(end, at + _LONGEST)]].tolist()
                 yield line
                 done += len(line)
                 told.add(len(line))
                 whole.add(len(line))
                 if told.due:
-                    self._heard(Heard("", done, steps, speed=told.read()[1]))
+                    self._heard(PretrainingProgress("", done, steps, speed=told.read()[1]))
         self._epoch += 1
-        self._heard(Heard("", done, steps, speed=whole.read()[1], milestone=True))
+        self._heard(PretrainingProgress("", done, steps, speed=whole.read()[1], milestone=True))
 
 
-def write(file: BinaryIO, words: Sequence[str], table: Floats) -> None:
+def write_word2vec(file: BinaryIO, words: Sequence[str], table: _Floats) -> None:
     """In the binary layout of word2vec."""
     if not np.isfinite(table).all():
         raise HardnerError("a vector has become no number; lower the rate")

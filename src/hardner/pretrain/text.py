@@ -9,7 +9,7 @@ from hardner.errors import FileError
 from hardner.formats.report import Report
 
 
-class Text:
+class PlainText:
     """The lines of some files, as often as they are asked for."""
 
     def __init__(self, paths: Iterable[Path], without: Collection[str] = frozenset()) -> None:
@@ -37,7 +37,7 @@ class Text:
         """What tells this text from any other: a hash of the files, one of what is left out."""
         hashes = "".join(map(files.sha256, self.paths)).encode()
         held = "\n".join(sorted(self.without)).encode()
-        return {"text": short(hashes), "without": short(held) if self.without else ""}
+        return {"text": short_hash(hashes), "without": short_hash(held) if self.without else ""}
 
 
 def plain(text: str) -> str:
@@ -47,13 +47,13 @@ def plain(text: str) -> str:
 
 def held_out(root: Path) -> frozenset[str]:
     """Every devel and test sentence of the catalogue's corpora under a root, as `plain`."""
-    rows = corpora.found(root)
+    rows = corpora.corpora_under(root)
     if not rows:
         raise FileError(root, "holds none of the corpora that `hardner corpora` knows")
-    found = (corpora.load(row.name, root, Report()) for row in rows)
+    found = (corpora.load_corpus(row.name, root, Report()) for row in rows)
     return frozenset(plain("".join(s.tokens)) for c in found for s in (*c.devel, *c.test))
 
 
-def short(data: bytes) -> str:
+def short_hash(data: bytes) -> str:
     """A hash that still can be read."""
     return hashlib.sha256(data).hexdigest()[:16]

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from hardner.errors import HardnerError
 from hardner.text import tokenize
 
-END, RARE = -1, -2
+END, RARE_WORD = -1, -2
 """Stands around each line, so that no window reaches across; a word that is left out."""
-BLOCK = 1 << 20
+_BLOCK = 1 << 20
 """Words renumbered together, so that nothing as long as the text is made on the way."""
-REMEMBERED = 1_000_000
+_REMEMBERED = 1_000_000
 """Stretches between spaces whose words are kept at hand."""
 
 
-class Words(NamedTuple):
+class NumberedWords(NamedTuple):
     """A text as rows of its vocabulary."""
 
     words: tuple[str, ...]
@@ -28,11 +28,11 @@ class Words(NamedTuple):
     """Line after line, with an `END` before the first, between two and behind the last."""
 
 
-def read(lines: Iterable[str], least: int) -> Words:
+def read_words(lines: Iterable[str], least: int) -> NumberedWords:
     """Count and number the words of a text; those seen fewer than ``least`` times are left out."""
     numbers: dict[str, int] = {}
     ids = _numbered(lines, numbers)
-    blocks = np.array_split(ids, len(ids) // BLOCK + 1)
+    blocks = np.array_split(ids, len(ids) // _BLOCK + 1)
     counts = np.zeros(len(numbers), np.int64)
     for block in blocks:
         counts += np.bincount(block + 1, minlength=len(numbers) + 1)[1:]
@@ -40,12 +40,12 @@ def read(lines: Iterable[str], least: int) -> Words:
     kept = order[counts[order] >= least]
     if not len(kept):
         raise HardnerError(f"no word occurs {least} times; give more text or a lower limit")
-    place = np.full(len(numbers) + 1, RARE, np.int32)
+    place = np.full(len(numbers) + 1, RARE_WORD, np.int32)
     place[kept + 1], place[END + 1] = np.arange(len(kept)), END
     for block in blocks:
         block[:] = place[block + 1]
     words = list(numbers)
-    return Words(tuple(words[i] for i in kept), counts[kept], ids[ids != RARE])
+    return NumberedWords(tuple(words[i] for i in kept), counts[kept], ids[ids != RARE_WORD])
 
 
 def _numbered(lines: Iterable[str], numbers: dict[str, int]) -> NDArray[np.int32]:
@@ -56,7 +56,7 @@ def _numbered(lines: Iterable[str], numbers: dict[str, int]) -> NDArray[np.int32
         for stretch in line.split():
             found = known.get(stretch)
             if found is None:
-                if len(known) == REMEMBERED:
+                if len(known) == _REMEMBERED:
                     known.clear()
                 words = (stretch[start:end] for start, end in tokenize(stretch))
                 found = tuple(numbers.setdefault(word, len(numbers)) for word in words)

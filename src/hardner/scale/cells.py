@@ -8,32 +8,36 @@ from hashlib import blake2b
 from pathlib import Path
 
 from hardner.errors import HardnerError
-from hardner.evaluate.system import Contender
+from hardner.evaluate.execute import CellDone, EvaluationFolders, execute
 from hardner.evaluate.protocols import Protocol
-from hardner.evaluate.execute import Desk, Done, execute
-from hardner.evaluate.results import ResultFile, read, read_configs, record_config
+from hardner.evaluate.results import ResultFile, read_configs, read_results, record_config
 from hardner.evaluate.samples import SampleBook
+from hardner.evaluate.system import System
 from hardner.evaluate.targets import domain_of
 from hardner.files import read_text
-from hardner.scale.cluster import cluster, spread
+from hardner.scale.cluster import cluster, map_on_ray
 
-CELLS = "cells"
-Enter = Callable[[Protocol], Contender]
+_CELLS = "cells"
+Enter = Callable[[Protocol], System]
 """Makes the contender, wherever it is called."""
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CellWork:
     """What a worker needs to know beside the cells."""
 
     protocol: Protocol
     enter: Enter
-    desk: Desk
+    desk: EvaluationFolders
 
 
 def spread_cells(
-    protocol: Protocol, enter: Enter, trains: bool, desk: Desk, address: str | None = None
-) -> Iterator[Done]:
+    protocol: Protocol,
+    enter: Enter,
+    trains: bool,
+    desk: EvaluationFolders,
+    address: str | None = None,
+) -> Iterator[CellDone]:
     """As `hardner.evaluate.execute.execute`, with the cells spread over a cluster.
 
     Args:
@@ -43,28 +47,28 @@ def spread_cells(
         desk: Where all nodes find the corpora and the results.
         address: Of the cluster; by default one on this machine.
     """
-    contender = enter(protocol)
+    system = enter(protocol)
     rows = [
         json.dumps({"targets": part.targets, "sizes": part.sizes})
-        for part in apart(protocol, contender, trains)
+        for part in independent_parts(protocol, system, trains)
     ]
-    work = Work(protocol, enter, desk)
+    work = CellWork(protocol, enter, desk)
     with cluster(address) as ray:
-        gpu = contender.device.startswith("cuda")
-        for row in spread(ray, rows, CellWorker, (work,), 0, gpu):
+        gpu = system.device.startswith("cuda")
+        for row in map_on_ray(ray, rows, CellWorker, (work,), 0, gpu):
             answer = json.loads(row)
             if "failed" in answer:
                 raise HardnerError(answer["failed"])
             _bring_in(Path(answer["folder"]), protocol.name, desk.out)
             for done in answer["done"]:
-                yield Done(**{**done, "samples": tuple(done["samples"])})
+                yield CellDone(**{**done, "samples": tuple(done["samples"])})
 
 
-def apart(protocol: Protocol, contender: Contender, trains: bool) -> list[Protocol]:
+def independent_parts(protocol: Protocol, system: System, trains: bool) -> list[Protocol]:
     """Parts that share no training: cells, or all cells of the targets that a run serves."""
-    if protocol.together and contender.train == "sources and target":
+    if protocol.together and system.train == "sources and target":
         return [protocol]
-    if trains and contender.train == "sources":
+    if trains and system.train == "sources":
         known = {domain_of(name) for name in protocol.sources}
         domains = dict.fromkeys(map(domain_of, protocol.targets))
         if not known.issuperset(domains):
@@ -83,15 +87,15 @@ def apart(protocol: Protocol, contender: Contender, trains: bool) -> list[Protoc
 class CellWorker:
     """Scores cells into a folder of their own, which a second attempt goes on with."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: CellWork) -> None:
         self._work = work
-        self._contender: Contender | None = None
+        self._contender: System | None = None
 
     def __call__(self, row: str) -> str:
         protocol, desk = self._work.protocol, self._work.desk
         cells = json.loads(row)
         digest = blake2b(f"{self._work}{row}".encode(), digest_size=6).hexdigest()
-        folder = desk.out / CELLS / digest
+        folder = desk.out / _CELLS / digest
         try:
             if self._contender is None:
                 self._contender = self._work.enter(protocol)
@@ -107,7 +111,7 @@ def _hand_on(out: Path, folder: Path, name: str) -> None:
     """What is scored already is not scored again."""
     before = out / f"{name}.jsonl"
     if before.exists():
-        ResultFile(folder / before.name).append(list(read(before)))
+        ResultFile(folder / before.name).append(list(read_results(before)))
 
 
 def _bring_in(folder: Path, name: str, out: Path) -> None:
@@ -123,5 +127,5 @@ def _bring_in(folder: Path, name: str, out: Path) -> None:
         (out / "predictions").mkdir(exist_ok=True)
         shutil.copy(file, out / "predictions")
     if (folder / f"{name}.jsonl").exists():
-        ResultFile(out / f"{name}.jsonl").append(list(read(folder / f"{name}.jsonl")))
+        ResultFile(out / f"{name}.jsonl").append(list(read_results(folder / f"{name}.jsonl")))
     shutil.rmtree(folder)

@@ -11,7 +11,7 @@ from typing import Any
 
 from hardner.errors import HardnerError
 
-PATIENCE = 15.0
+_PATIENCE = 15.0
 """Seconds that a cluster is given to answer."""
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"
 """How HTTP/2, and so gRPC, begins: a preface and empty settings; the answer is settings too."""
@@ -78,7 +78,7 @@ def _probe(address: str) -> None:
     if not port.isdecimal():
         return  # "auto" and the like are Ray's own to look up.
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), PATIENCE) as line:
+        with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE) as line:
             line.sendall(GREETING)
             answer = line.recv(9)
     except (OSError, OverflowError) as error:
@@ -94,7 +94,7 @@ def _no_cluster(address: str | None, error: Exception | str) -> str:
     return f"no Ray cluster answers at {address}: {said}"
 
 
-def spread(
+def map_on_ray(
     ray: Any, rows: Sequence[str], worker: type, arguments: tuple[Any, ...], workers: int, gpu: bool
 ) -> Iterator[str]:
     """What workers make of each row, as it is made; a row of a worker that dies goes to another.

@@ -9,7 +9,7 @@ from hardner.errors import HardnerError
 from hardner.formats import Report, read
 from hardner.types import Document
 
-Work = Callable[[Iterable[Document]], Iterable[Document]]
+_Work = Callable[[Iterable[Document]], Iterable[Document]]
 """Changes documents, which it may read ahead, and gives them back in order."""
 
 
@@ -28,11 +28,11 @@ class Inputs:
         self._owners: deque[str] = deque()
         self._failed: tuple[str, HardnerError] | None = None
 
-    def through(self, work: Work) -> Iterator[Document]:
+    def through(self, work: _Work) -> Iterator[Document]:
         """What the work makes of all documents."""
         return chain.from_iterable(documents for _, documents in self.parted(work))
 
-    def parted(self, work: Work) -> Iterator[tuple[str, Iterator[Document]]]:
+    def parted(self, work: _Work) -> Iterator[tuple[str, Iterator[Document]]]:
         """The same file by file; the documents of one are to be taken before the next."""
         pairs = ((self._owners.popleft(), document) for document in work(self._read()))
         for source, group in groupby(pairs, key=itemgetter(0)):

@@ -9,7 +9,7 @@ from hardner.errors import FileError, HardnerError
 from hardner.files import is_standard, plain_name
 from hardner.formats import FORMATS, detect
 
-ENDINGS = tuple(ending for row in FORMATS.values() if row.read for ending in row.endings)
+_ENDINGS = tuple(ending for row in FORMATS.values() if row.read for ending in row.endings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Input:
     """Its time of change, in nanoseconds."""
 
 
-def found(
+def find_inputs(
     given: Sequence[str | Path], format: str | None = None, outside: Path | None = None
 ) -> list[Input]:
     """The inputs that paths, folders and patterns name, each once, in the order of their names.
@@ -70,7 +70,7 @@ def _is_one(folder: Path, format: str | None) -> bool:
 def _below(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.is_file() and not hidden and plain_name(path).lower().endswith(ENDINGS):
+        if path.is_file() and not hidden and plain_name(path).lower().endswith(_ENDINGS):
             yield path
 
 

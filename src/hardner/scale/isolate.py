@@ -8,17 +8,17 @@ from hardner.scale.attempts import Attempt
 from hardner.scale.reading import Aside, Bad
 from hardner.types import Document
 
-BLOCK = 1024
+_BLOCK = 1024
 """Documents that are tagged together; where one of them fails, they are tagged one by one."""
 SYSTEMATIC = 8
 """So many failures in a block, if they are more than half of it, are no fault of the documents."""
 
 Numbered = tuple[int, Document]
-Tag = Callable[[Sequence[Document]], list[Document]]
+_Tag = Callable[[Sequence[Document]], list[Document]]
 
 
-def tagged(
-    tag: Tag, found: Iterable[Numbered], path: str, attempt: Attempt, aside: Aside
+def tag_in_blocks(
+    tag: _Tag, found: Iterable[Numbered], path: str, attempt: Attempt, aside: Aside
 ) -> Iterator[Document]:
     """The documents, in order, but for those that go aside.
 
@@ -29,7 +29,7 @@ def tagged(
         aside: Takes the bad ones.
     """
     numbered = iter(found)
-    while block := list(islice(numbered, 1 if attempt.careful else BLOCK)):
+    while block := list(islice(numbered, 1 if attempt.careful else _BLOCK)):
         if attempt.careful:
             number, document = block[0]
             if attempt.blames(number):
@@ -40,14 +40,14 @@ def tagged(
         yield from _block(tag, block, path, aside)
 
 
-def _block(tag: Tag, block: Sequence[Numbered], path: str, aside: Aside) -> list[Document]:
+def _block(tag: _Tag, block: Sequence[Numbered], path: str, aside: Aside) -> list[Document]:
     try:
         return tag([document for _, document in block])
     except Exception:
         return _one_by_one(tag, block, path, aside)
 
 
-def _one_by_one(tag: Tag, block: Sequence[Numbered], path: str, aside: Aside) -> list[Document]:
+def _one_by_one(tag: _Tag, block: Sequence[Numbered], path: str, aside: Aside) -> list[Document]:
     made: list[Document] = []
     bad: list[Bad] = []
     for number, document in block:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hardner.errors import FileError
 from hardner.files import atomic_write, read_text
-from hardner.scale.plan import Plan, Shard, leftover
+from hardner.scale.plan import Shard, ShardPlan, leftover
 from hardner.scale.reading import Bad
 
 RECEIPTS, ATTEMPTS = "receipts", "attempts"
@@ -46,7 +46,7 @@ class Summary:
     notes: Mapping[str, int]
 
 
-def prepare(out: Path) -> None:
+def make_receipt_folders(out: Path) -> None:
     """The folders that receipts and attempts lie in."""
     try:
         for name in (RECEIPTS, ATTEMPTS):
@@ -81,7 +81,7 @@ def _receipt(out: Path, shard: Shard) -> dict[str, Any]:
         raise FileError(path, f"damaged, not JSON: {error}") from None
 
 
-def conclude(out: Path, plan: Plan) -> Summary:
+def conclude(out: Path, plan: ShardPlan) -> Summary:
     """Writes the manifest, and the bad documents as one file, from the receipts."""
     shards = plan.shards()
     total: Counter[str] = Counter()

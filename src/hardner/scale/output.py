@@ -16,7 +16,7 @@ from hardner.errors import FileError
 
 JOURNAL = ".hardner-tag"
 """The file of a folder of outputs that says which inputs are done."""
-BLOCK = 1 << 20
+_BLOCK = 1 << 20
 
 
 def stamp(path: str | Path) -> str:
@@ -39,7 +39,7 @@ def told(path: Path) -> Iterator[None]:
         raise FileError(path, reason) from None
 
 
-class Journal:
+class FinishedInputs:
     """The inputs whose outputs lie finished in a folder."""
 
     def __init__(self, folder: Path, job: str, resume: bool) -> None:
@@ -67,7 +67,7 @@ class Journal:
         return json.dumps({"input": str(source), "job": self._job, "stamp": stamp(source)})
 
 
-class Part:
+class PartFile:
     """An output that grows line by line beside its place."""
 
     def __init__(self, file: BinaryIO, done: int) -> None:
@@ -80,7 +80,7 @@ class Part:
 
 
 @contextmanager
-def part_of(path: Path, job: str, resume: bool) -> Iterator[Part]:
+def part_file(path: Path, job: str, resume: bool) -> Iterator[PartFile]:
     """A file of lines that takes its place when the block ends well, else waits to be gone on with.
 
     Until then it is ``NAME.part``, and ``NAME.part.job`` says what for.
@@ -90,7 +90,7 @@ def part_of(path: Path, job: str, resume: bool) -> Iterator[Part]:
         done = _lines(part, note, job) if resume and part.exists() else 0
         note.write_text(job, "utf-8")
         with part.open("ab" if done else "wb") as file:
-            yield Part(file, done)
+            yield PartFile(file, done)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
@@ -104,7 +104,7 @@ def _lines(part: Path, note: Path, job: str) -> int:
         raise FileError(part, message)
     lines = end = at = 0
     with part.open("r+b") as file:
-        while block := file.read(BLOCK):
+        while block := file.read(_BLOCK):
             lines += block.count(b"\n")
             end = at + last + 1 if (last := block.rfind(b"\n")) >= 0 else end
             at += len(block)

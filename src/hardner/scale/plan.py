@@ -10,8 +10,8 @@ from typing import Any
 from hardner import __version__
 from hardner.errors import FileError
 from hardner.files import atomic_write, read_text
-from hardner.tag.folder import BUNDLED
 from hardner.scale.inputs import Input
+from hardner.tag.folder import BUNDLED_MODEL
 
 PLAN = "plan.json"
 GROUPS = 256
@@ -20,7 +20,7 @@ to be busy, and few enough that inputs are not read in vain up to each shard's s
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TagSettings:
     """All that the output depends on; where and how fast it is made is not among it."""
 
     model: str
@@ -47,10 +47,10 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ShardPlan:
     """Settings and what is known of the inputs."""
 
-    settings: Settings
+    settings: TagSettings
     counts: tuple[int, ...]
     """How many documents each holds."""
     notes: Mapping[str, int]
@@ -82,7 +82,7 @@ def grouped(shards: Sequence[Shard]) -> list[list[Shard]]:
 
 def checksum(model: str | Path | None) -> str:
     """Of all files of a model folder; of the bundled one where none is named."""
-    folder = Path(model) if model is not None else BUNDLED
+    folder = Path(model) if model is not None else BUNDLED_MODEL
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*")):
         with path.open("rb") as file:
@@ -92,7 +92,7 @@ def checksum(model: str | Path | None) -> str:
     return digest.hexdigest()
 
 
-def write(plan: Plan, out: Path) -> None:
+def write_plan(plan: ShardPlan, out: Path) -> None:
     """Beside the shards to be."""
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def leftover(path: Path) -> bool:
     return path.name.startswith(".hardner-") and path.suffix == ".tmp"
 
 
-def held(out: Path) -> Plan | None:
+def read_plan(out: Path) -> ShardPlan | None:
     """The plan that a folder was begun with, if it was; other files there are an error."""
     path = out / PLAN
     if not path.exists():
@@ -116,20 +116,22 @@ def held(out: Path) -> Plan | None:
         return None
     try:
         raw = json.loads(read_text(path))
-        return Plan(_settings(raw["settings"]), tuple(map(int, raw["counts"])), dict(raw["notes"]))
+        return ShardPlan(
+            _settings(raw["settings"]), tuple(map(int, raw["counts"])), dict(raw["notes"])
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(path, f"damaged: {error!r}") from None
 
 
-def _settings(raw: Mapping[str, Any]) -> Settings:
+def _settings(raw: Mapping[str, Any]) -> TagSettings:
     labels = raw["labels"]
     inputs = tuple(Input(**source) for source in raw["inputs"])
-    return Settings(
+    return TagSettings(
         **{**raw, "labels": None if labels is None else tuple(labels), "inputs": inputs}
     )
 
 
-def refuse_others(out: Path, before: Settings, now: Settings) -> None:
+def refuse_others(out: Path, before: TagSettings, now: TagSettings) -> None:
     """Shards of two settings must not lie side by side."""
     old, new = asdict(before), asdict(now)
     if differing := [name for name in new if old[name] != new[name]]:

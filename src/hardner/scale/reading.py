@@ -44,7 +44,7 @@ class Bad:
 Aside = Callable[[Bad], None]
 
 
-class Held(NamedTuple):
+class InputCount(NamedTuple):
     """What an input holds."""
 
     documents: int
@@ -53,14 +53,16 @@ class Held(NamedTuple):
     """What could not be kept, by reason; where each line is read for itself, its shard tells."""
 
 
-def held(source: Input) -> Held:
+def count_input(source: Input) -> InputCount:
     """Reads the whole of an input once."""
     if source.format == "parquet":
-        return Held(parquet.count(source.path), {})
+        return InputCount(parquet.count(source.path), {})
     if _by_line(source):
-        return Held(sum(1 for _, line in lines(source.path) if line.strip()), {})
+        return InputCount(sum(1 for _, line in lines(source.path) if line.strip()), {})
     report = Report()
-    return Held(sum(1 for _ in read(source.path, source.format, report=report)), report.counts)
+    return InputCount(
+        sum(1 for _ in read(source.path, source.format, report=report)), report.counts
+    )
 
 
 Item = Any

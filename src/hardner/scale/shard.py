@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hardner.formats import Report, write
-from hardner.tag.predictor import Predictor
 from hardner.scale.attempts import Attempt
-from hardner.scale.isolate import tagged
+from hardner.scale.isolate import tag_in_blocks
 from hardner.scale.ledger import ATTEMPTS, Receipt, hand_in
-from hardner.scale.plan import Settings, Shard
+from hardner.scale.plan import Shard, TagSettings
 from hardner.scale.reading import Bad, Stream
+from hardner.tag.predictor import Predictor
 from hardner.types import Document
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ShardJob:
     """What a worker needs to know beside the shard."""
 
     out: str
     model: str | None
-    settings: Settings
+    settings: TagSettings
     device: str = "cpu"
     batch_size: int | None = None
 
@@ -32,7 +32,7 @@ class Job:
         return Predictor.load(self.model, self.device)
 
 
-def perform(job: Job, predictor: Predictor, shard: Shard, stream: Stream) -> Receipt:
+def perform(job: ShardJob, predictor: Predictor, shard: Shard, stream: Stream) -> Receipt:
     """Tags the documents of a shard; its file is whole before its receipt is there.
 
     The stream is that of the shard's input and has not passed it yet.
@@ -51,7 +51,7 @@ def perform(job: Job, predictor: Predictor, shard: Shard, stream: Stream) -> Rec
         return list(found)
 
     found = stream.documents(shard.start, shard.stop, report, bad.append)
-    made = _Counted(tagged(tag, found, shard.source.path, attempt, bad.append))
+    made = _Counted(tag_in_blocks(tag, found, shard.source.path, attempt, bad.append))
     target = out / shard.name
     write(made, target, settings.to, report=report)
     with target.open("rb") as file:

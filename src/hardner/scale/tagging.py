@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from hardner.errors import FileError, HardnerError
-from hardner.tag.predictor import Predictor
 from hardner.scale import inputs, ledger, plan
-from hardner.scale.cluster import cluster, spread
+from hardner.scale.cluster import cluster, map_on_ray
 from hardner.scale.inputs import Input
 from hardner.scale.ledger import Summary
-from hardner.scale.plan import Plan, Settings, Shard
-from hardner.scale.reading import Stream, held
-from hardner.scale.shard import Job, perform
+from hardner.scale.plan import Shard, ShardPlan, TagSettings
+from hardner.scale.reading import Stream, count_input
+from hardner.scale.shard import ShardJob, perform
+from hardner.tag.predictor import Predictor
 
-Engine = Literal["local", "ray"]
+Backend = Literal["local", "ray"]
 SHARDS = ("jsonl", "parquet")
 """The formats that shards may have."""
 SMALL = 64 << 20
@@ -27,7 +27,7 @@ SMALL = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ShardProgress:
     """How far it is."""
 
     shards: int
@@ -36,12 +36,12 @@ class Done:
     """In the shards of this run."""
 
 
-def tag(
+def tag_files(
     given: Sequence[str | Path],
     out: str | Path,
     *,
     model: str | Path | None = None,
-    engine: Engine = "local",
+    engine: Backend = "local",
     address: str | None = None,
     workers: int = 0,
     device: str = "cpu",
@@ -51,7 +51,7 @@ def tag(
     to: str = "jsonl",
     shard: int = 2000,
     batch_size: int | None = None,
-    heard: Callable[[Done], None] = lambda _: None,
+    on_progress: Callable[[ShardProgress], None] = lambda _: None,
 ) -> Summary:
     """Tags documents into shards with a manifest; called again, it does what is missing.
 
@@ -75,9 +75,9 @@ def tag(
     if to not in SHARDS:
         raise HardnerError(f"shards are {' or '.join(SHARDS)}, not {to}")
     folder = Path(out).resolve()
-    begun = plan.held(folder)
-    found = inputs.found(given, format, outside=folder)
-    settings = Settings(
+    begun = plan.read_plan(folder)
+    found = inputs.find_inputs(given, format, outside=folder)
+    settings = TagSettings(
         model=plan.checksum(model),
         labels=_known(labels, model),
         min_score=min_score,
@@ -89,9 +89,9 @@ def tag(
         plan.refuse_others(folder, begun.settings, settings)
     where = str(Path(model).resolve()) if model is not None else None
     with _engine(engine, address, workers, device) as (run, there):
-        job = Job(str(folder), where, settings, there, batch_size)
+        job = ShardJob(str(folder), where, settings, there, batch_size)
         made = begun or _planned(settings, folder, run)
-        _fill(job, made, folder, run, heard)
+        _fill(job, made, folder, run, on_progress)
     return ledger.conclude(folder, made)
 
 
@@ -104,7 +104,7 @@ def _known(labels: Sequence[str] | None, model: str | Path | None) -> tuple[str,
     return None if labels is None else tuple(sorted(set(labels)))
 
 
-class Run(Protocol):
+class MapRows(Protocol):
     """A way to have rows worked on: ``worker(*arguments)(row)`` for each, in any order."""
 
     def __call__(
@@ -114,8 +114,8 @@ class Run(Protocol):
 
 @contextmanager
 def _engine(
-    engine: Engine, address: str | None, workers: int, device: str
-) -> Iterator[tuple[Run, str]]:
+    engine: Backend, address: str | None, workers: int, device: str
+) -> Iterator[tuple[MapRows, str]]:
     """A way to run, and the device that there is for it."""
     if engine == "local":
         yield _here, device
@@ -124,14 +124,17 @@ def _engine(
         if device == "auto":
             device = "cuda" if ray.cluster_resources().get("GPU") else "cpu"
         gpu = device != "cpu"
-        yield (lambda rows, worker, given: spread(ray, rows, worker, given, workers, gpu)), device
+        yield (
+            (lambda rows, worker, given: map_on_ray(ray, rows, worker, given, workers, gpu)),
+            device,
+        )
 
 
 def _here(rows: Sequence[str], worker: type, arguments: tuple[Any, ...]) -> Iterator[str]:
     return map(worker(*arguments), rows)
 
 
-def _planned(settings: Settings, folder: Path, run: Run) -> Plan:
+def _planned(settings: TagSettings, folder: Path, run: MapRows) -> ShardPlan:
     """Counts the documents of all inputs; nothing is written where one cannot be read."""
     rows = [json.dumps(asdict(source)) for source in settings.inputs]
     small = sum(source.bytes for source in settings.inputs) < SMALL
@@ -143,24 +146,32 @@ def _planned(settings: Settings, folder: Path, run: Run) -> Plan:
             raise HardnerError(answer["failed"])
         counts[answer["path"]] = answer["documents"]
         notes.update(answer["notes"])
-    made = Plan(settings, tuple(counts[source.path] for source in settings.inputs), dict(notes))
-    plan.write(made, folder)
+    made = ShardPlan(
+        settings, tuple(counts[source.path] for source in settings.inputs), dict(notes)
+    )
+    plan.write_plan(made, folder)
     return made
 
 
-def _fill(job: Job, made: Plan, folder: Path, run: Run, heard: Callable[[Done], None]) -> None:
+def _fill(
+    job: ShardJob,
+    made: ShardPlan,
+    folder: Path,
+    run: MapRows,
+    on_progress: Callable[[ShardProgress], None],
+) -> None:
     """Makes the shards that are not there; inputs that cannot be read do not stop the others."""
-    ledger.prepare(folder)
+    ledger.make_receipt_folders(folder)
     shards = made.shards()
     wanted = ledger.missing(folder, shards)
     done, documents = len(shards) - len(wanted), 0
-    heard(Done(done, len(shards), documents))
+    on_progress(ShardProgress(done, len(shards), documents))
     rows = [json.dumps([asdict(shard) for shard in group]) for group in plan.grouped(wanted)]
     failed: list[str] = []
     for row in run(rows, TagWorker, (job,)) if rows else ():
         answer = json.loads(row)
         done, documents = done + answer["shards"], documents + answer["documents"]
-        heard(Done(done, len(shards), documents))
+        on_progress(ShardProgress(done, len(shards), documents))
         if answer["failed"] and not answer["unreadable"]:
             raise HardnerError(answer["failed"])
         failed += [answer["failed"]] if answer["failed"] else []
@@ -176,7 +187,7 @@ class CountWorker:
     def __call__(self, row: str) -> str:
         source = Input(**json.loads(row))
         try:
-            return json.dumps({"path": source.path, **held(source)._asdict()})
+            return json.dumps({"path": source.path, **count_input(source)._asdict()})
         except (HardnerError, OSError) as error:
             return json.dumps({"failed": str(error)})
 
@@ -184,7 +195,7 @@ class CountWorker:
 class TagWorker:
     """Makes shards, with a model that is loaded for the first of them."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ShardJob) -> None:
         self._job = job
 
     @cached_property

@@ -26,7 +26,7 @@ TIMES = 16
 
 
 @dataclass(frozen=True)
-class Wish:
+class TagOptions:
     """What to find, and how; the fields are those of `Predictor.documents`."""
 
     batch_size: int | None = None
@@ -34,11 +34,11 @@ class Wish:
     min_score: float = 0.0
 
 
-def tagged(
+def tag_with_workers(
     documents: Iterable[Document],
     model: str | Path | None,
     workers: int,
-    wish: Wish,
+    wish: TagOptions,
     device: str = "cpu",
 ) -> Iterator[Document]:
     """As `Predictor.documents`, by so many processes; the result is the same."""
@@ -76,11 +76,13 @@ def _chunks(documents: Iterable[Document], times: int) -> Iterator[list[Document
         yield chunk
 
 
-_own: tuple[Predictor, Wish, Event] | None = None
+_own: tuple[Predictor, TagOptions, Event] | None = None
 """What this process tags with, and whether it is to stop."""
 
 
-def _start(model: str | Path | None, device: str, threads: int, wish: Wish, stop: Event) -> None:
+def _start(
+    model: str | Path | None, device: str, threads: int, wish: TagOptions, stop: Event
+) -> None:
     """Make a process ready; Ctrl-C is its parent's business."""
     global _own
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -62,11 +62,13 @@ def adapted(
     heard: Heard,
 ) -> tuple[Model, Learnt]:
     """The model, fitted to the mentions of a label."""
-    from hardner.adapt.workflow import adapt
+    from hardner.adapt.workflow import adapt_predictor
     from hardner.tag.predictor import Predictor
 
     assert isinstance(model, Predictor)
-    made, report = adapt(model, sentences, label, keep=keep, force=force, heard=heard)
+    made, report = adapt_predictor(
+        model, sentences, label, keep=keep, force=force, on_progress=heard
+    )
     learnt = Learnt(label, report.sentences, report.mentions, notes=report.notes)
     if (seen := report.expected) is not None:
         f1 = seen.f1
@@ -84,6 +86,6 @@ def hardest(
     label: str | None,
 ) -> "list[Suggestion]":
     """The sentences to label next."""
-    from hardner.tag.suggest import suggest
+    from hardner.tag.suggest import suggest_sentences
 
-    return suggest(model, sentences, n, label=label, known=known)  # type: ignore[arg-type]
+    return suggest_sentences(model, sentences, n, label=label, known=known)  # type: ignore[arg-type]

@@ -18,9 +18,9 @@ from hardner.model.branched import Branched, branch
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.tag.engine import Engine
-from hardner.tag.mentions import Mark
+from hardner.tag.mentions import ScoredMention
 
-Words = Sequence[str]
+_Tokens = Sequence[str]
 
 
 class Model(NamedTuple):
@@ -36,7 +36,7 @@ def first_copy(model: Model) -> Model:
     return _copy(model, encoder, 0) if isinstance(encoder, Branched) else model
 
 
-def grafted(model: Model, added: Model) -> Model:
+def add_head(model: Model, added: Model) -> Model:
     """The model with the only head of another, and of its encoder what `first_copy` has not."""
     encoder = model.tagger.encoder
     base, changed = (
@@ -94,7 +94,7 @@ def _as_wide(name: str, value: Tensor, tags: int) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Engines:
+class BranchedEngine:
     """An engine for each copy of a branched encoder, each for the heads that read it."""
 
     engines: tuple[Engine, ...]
@@ -104,32 +104,34 @@ class Engines:
     @classmethod
     def of(
         cls, model: Model, encoder: Branched, temperatures: Sequence[float], device: str
-    ) -> "Engines":
+    ) -> "BranchedEngine":
         """Take the model apart."""
         first = len(model.tagger.tag_sets) - len(encoder.changed)
         heads = (tuple(range(first)), *((first + i,) for i in range(len(encoder.changed))))
         engines = []
         for copy, own in enumerate(heads):
             tagger, params = _copy(model, encoder, copy)
-            warmth = tuple(temperatures[head] for head in own)
-            engines.append(Engine(tagger, params, warmth, device))
+            temperatures = tuple(temperatures[head] for head in own)
+            engines.append(Engine(tagger, params, temperatures, device))
         return cls(tuple(engines), heads)
 
-    def tag(self, texts: Sequence[Words], heads: Sequence[int], size: int) -> list[list[Mark]]:
+    def tag(
+        self, texts: Sequence[_Tokens], heads: Sequence[int], size: int
+    ) -> list[list[ScoredMention]]:
         """As `Engine.tag`."""
-        found: list[list[Mark]] = [[] for _ in texts]
+        found: list[list[ScoredMention]] = [[] for _ in texts]
         for engine, own, asked in self._asked(heads):
             for marks, more in zip(found, engine.tag(texts, asked, size), strict=True):
                 marks += [mark._replace(head=own[mark.head]) for mark in more]
         return found
 
-    def surprise(
-        self, texts: Sequence[Words], heads: Sequence[int], size: int
+    def token_entropies(
+        self, texts: Sequence[_Tokens], heads: Sequence[int], size: int
     ) -> list[list[float]]:
         """As `Engine.surprise`."""
         found = [[0.0] * len(words) for words in texts]
         for engine, _, asked in self._asked(heads):
-            for row, more in enumerate(engine.surprise(texts, asked, size)):
+            for row, more in enumerate(engine.token_entropies(texts, asked, size)):
                 found[row] = [a + b for a, b in zip(found[row], more, strict=True)]
         return found
 
@@ -145,10 +147,10 @@ class Engines:
 
 def engine_of(
     tagger: Tagger, params: Params, temperatures: tuple[float, ...], device: str
-) -> Engine | Engines:
+) -> Engine | BranchedEngine:
     """What tags with a model."""
     if isinstance(tagger.encoder, Branched):
-        return Engines.of(Model(tagger, params), tagger.encoder, temperatures, device)
+        return BranchedEngine.of(Model(tagger, params), tagger.encoder, temperatures, device)
     return Engine(tagger, params, temperatures, device)
 
 

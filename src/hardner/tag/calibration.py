@@ -14,18 +14,18 @@ from torch import Tensor
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.model import crf
-from hardner.model.decoders import Chain
-from hardner.tag.windows import LONGEST
+from hardner.model.decoders import TransitionScores
+from hardner.schemes import spans_to_tags
 from hardner.tag.engine import Engine
 from hardner.tag.predictor import Predictor
-from hardner.schemes import spans_to_tags
+from hardner.tag.windows import _LONGEST
 from hardner.types import Sentence
 
-RANGE = 0.05, 20.0
+_RANGE = 0.05, 20.0
 """Temperatures that are thought of."""
-STEPS = 25
+_STEPS = 25
 """Of the search; each leaves .618 of the interval."""
-SIZE = 64
+_BATCH = 64
 """Sentences that are computed at once."""
 
 
@@ -37,29 +37,29 @@ def calibrated(predictor: Predictor, held_out: Mapping[str, Sequence[Sentence]])
         held_out: By domain, labelled sentences that its head has not learnt from; heads of other
             domains stay as they are.
     """
-    warmth = list(predictor.temperatures)
+    temperatures = list(predictor.temperatures)
     for domain, sentences in held_out.items():
         if domain not in predictor.tagger.domains:
             known = ", ".join(predictor.tagger.domains)
             raise HardnerError(f"the model has no domain {domain!r}; its domains are {known}")
         head = predictor.tagger.domains.index(domain)
-        warmth[head] = temperature(predictor, sentences, head)
-    return replace(predictor, temperatures=tuple(warmth))
+        temperatures[head] = fit_temperature(predictor, sentences, head)
+    return replace(predictor, temperatures=tuple(temperatures))
 
 
-def temperature(predictor: Predictor, sentences: Sequence[Sentence], head: int = 0) -> float:
+def fit_temperature(predictor: Predictor, sentences: Sequence[Sentence], head: int = 0) -> float:
     """The temperature under which the labels of held-out sentences are likeliest."""
-    return likeliest(loss_of(predictor, sentences, head))
+    return best_temperature(loss_of(predictor, sentences, head))
 
 
-def likeliest(loss: Callable[[float], float]) -> float:
+def best_temperature(loss: Callable[[float], float]) -> float:
     """The temperature with the smallest loss (`loss_of`, or a sum of such)."""
     # The loss is convex in 1 / T, so that it has one valley in log T too: golden section.
-    low, high = map(log, RANGE)
+    low, high = map(log, _RANGE)
     share = (5**0.5 - 1) / 2
     left, right = high - share * (high - low), low + share * (high - low)
     at_left, at_right = loss(exp(left)), loss(exp(right))
-    for _ in range(STEPS):
+    for _ in range(_STEPS):
         if at_left < at_right:
             high, right, at_right = right, left, at_left
             left = high - share * (high - low)
@@ -75,23 +75,23 @@ def loss_of(
     predictor: Predictor, sentences: Sequence[Sentence], head: int
 ) -> Callable[[float], float]:
     """The negative log-likelihood of the sentences' labels at any temperature."""
-    used = [sentence for sentence in sentences if 0 < len(sentence) <= LONGEST]
+    used = [sentence for sentence in sentences if 0 < len(sentence) <= _LONGEST]
     if not any(sentence.spans for sentence in used):
         raise HardnerError("calibration needs held-out sentences with labels; there are none")
     tagger = predictor.tagger
     plain = Engine(tagger, predictor.params, (1.0,) * len(tagger.tag_sets), predictor.device)
-    parts: list[tuple[Tensor, Tensor, Chain, Tensor]] = []
+    parts: list[tuple[Tensor, Tensor, TransitionScores, Tensor]] = []
     with torch.no_grad():
-        for rows, said in plain.groups([s.tokens for s in used], [head], SIZE):
+        for rows, said in plain.groups([s.tokens for s in used], [head], _BATCH):
             tags = _tags([used[row] for row in rows], tagger.tag_sets[head], said.scores.shape[2])
             parts.append((*said, tags.to(said.scores.device)))
 
     @torch.no_grad()
-    def loss(warmth: float) -> float:
+    def loss(temperatures: float) -> float:
         total = 0.0
         for scores, lengths, chain, tags in parts:
-            cooled = Chain(*(part / warmth for part in chain))
-            total += crf.loss(scores / warmth, lengths, *cooled, tags).sum().item()
+            cooled = TransitionScores(*(part / temperatures for part in chain))
+            total += crf.loss(scores / temperatures, lengths, *cooled, tags).sum().item()
         return total
 
     return loss
@@ -109,7 +109,7 @@ def _tags(sentences: Sequence[Sentence], tag_set: TagSet, width: int) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class ReliabilityBin:
     """Spans whose scores lie close together."""
 
     low: float
@@ -121,7 +121,7 @@ class Bin:
     """The share of them that is right."""
 
 
-def judged(predictor: Predictor, sentences: Sequence[Sentence]) -> list[tuple[float, bool]]:
+def score_outcomes(predictor: Predictor, sentences: Sequence[Sentence]) -> list[tuple[float, bool]]:
     """The score of each span that is found, and whether it is right: same start, end and label.
 
     Labels that the sentences do not show are not asked for.
@@ -136,13 +136,15 @@ def judged(predictor: Predictor, sentences: Sequence[Sentence]) -> list[tuple[fl
     ]
 
 
-def reliability(outcomes: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[Bin, ...]:
-    """The outcomes (`judged`) by score, in bins of equal width; empty bins are left out."""
+def reliability(
+    outcomes: Iterable[tuple[float, bool]], bins: int = 10
+) -> tuple[ReliabilityBin, ...]:
+    """The outcomes (`score_outcomes`) by score, in bins of equal width; empty bins are left out."""
     held: dict[int, list[tuple[float, bool]]] = {}
     for score, right in outcomes:
         held.setdefault(min(int(score * bins), bins - 1), []).append((score, right))
     return tuple(
-        Bin(
+        ReliabilityBin(
             low=place / bins,
             high=(place + 1) / bins,
             count=len(own),
@@ -153,7 +155,7 @@ def reliability(outcomes: Iterable[tuple[float, bool]], bins: int = 10) -> tuple
     )
 
 
-def calibration_error(bins: Sequence[Bin]) -> float:
+def calibration_error(bins: Sequence[ReliabilityBin]) -> float:
     """The expected calibration error: how far score and share of right spans lie apart."""
     total = sum(part.count for part in bins)
     gaps = (part.count * abs(part.confidence - part.accuracy) for part in bins)

@@ -13,44 +13,47 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Ints, Store, TagSet, bucket
-from hardner.model.runtime import multiplies_halves
 from hardner.model.bert import BertEncoder
 from hardner.model.branched import Branched
 from hardner.model.crf_decode import viterbi
 from hardner.model.crf_marginals import Runs, run_marginals
-from hardner.model.decoders import Chain, Emissions
+from hardner.model.decoders import Emissions, TransitionScores
 from hardner.model.encoders import Encoded, PieceEncoder
 from hardner.model.layers import SCORING, Params, part_of
 from hardner.model.onnx import OnnxEncoder
+from hardner.model.runtime import cpu_has_bfloat16
 from hardner.model.tagger import Tagger
-from hardner.tag.uncertainty import entropies
-from hardner.tag.mentions import Mark, Run, runs_of
 from hardner.schemes import tags_to_spans
+from hardner.tag.mentions import ScoredMention, TagRun, tag_runs
+from hardner.tag.uncertainty import entropies
 from hardner.types import Sentence
 
-PADDED: dict[str, Callable[[int], int]] = {"cpu": lambda width: width + width % 2, "cuda": bucket}
+_PADDED_WIDTH: dict[str, Callable[[int], int]] = {
+    "cpu": lambda width: width + width % 2,
+    "cuda": bucket,
+}
 """How many words or pieces a sentence is padded to.
 
 That follows from the sentence alone, so that the arithmetic on it does not depend on the sentences
 beside it, and sentences of like length come together: on a GPU in few groups, as it computes
 thousands of sentences in hardly more time than a few.
 """
-SIZE = {"cpu": 64, "cuda": 1 << 12}
+BATCH_SIZE = {"cpu": 64, "cuda": 1 << 12}
 """Sentences that are computed at once, unless another number is asked for."""
-ROOM = {"cpu": 1 << 13, "cuda": 1 << 17}
+_WORDS_AT_ONCE = {"cpu": 1 << 13, "cuda": 1 << 17}
 """Words or pieces that are computed at once, padding counted."""
-CELLS = 1 << 27
+_CRF_CELLS = 1 << 27
 """Words times heads times the cube of their tags, at once: what a GPU joins stretches in."""
-DIGITS = 4
+SCORE_DIGITS = 4
 """Of a score; the arithmetic itself gives some more."""
 
-Words = Sequence[str]
+Tokens = Sequence[str]
 
 _ALONE = Lock()
 """A Hugging Face network is given its parameters by setting them for the time of a call."""
 
 
-class Group(NamedTuple):
+class _Group(NamedTuple):
     """Sentences that are computed together."""
 
     rows: Ints
@@ -87,7 +90,9 @@ class Engine:
         object.__setattr__(self, "_decoders", own)
 
     @torch.inference_mode()
-    def tag(self, texts: Sequence[Words], heads: Sequence[int], size: int) -> list[list[Mark]]:
+    def tag(
+        self, texts: Sequence[Tokens], heads: Sequence[int], size: int
+    ) -> list[list[ScoredMention]]:
         """The mentions in each sentence, in tokens, by head and place.
 
         Args:
@@ -95,19 +100,19 @@ class Engine:
             heads: Which of the tagger's decoders to ask.
             size: Sentences computed at once, at most.
         """
-        found: list[list[Mark]] = [[] for _ in texts]
+        found: list[list[ScoredMention]] = [[] for _ in texts]
         tag_sets = [self.tagger.tag_sets[head] for head in heads]
         for rows, said in self.groups(texts, heads, size):
             tags = viterbi(said.scores, said.lengths, *said.chain)[0]  # [D, B, T]
-            runs = runs_of(tags.cpu().numpy(), tag_sets)
+            runs = tag_runs(tags.cpu().numpy(), tag_sets)
             for run, score in zip(runs, _scores(runs, said, tag_sets), strict=True):
-                mark = Mark(*run.span, round(score, DIGITS), heads[run.head])
+                mark = ScoredMention(*run.span, round(score, SCORE_DIGITS), heads[run.head])
                 found[rows[run.row]].append(mark)
         return found
 
     @torch.inference_mode()
-    def surprise(
-        self, texts: Sequence[Words], heads: Sequence[int], size: int
+    def token_entropies(
+        self, texts: Sequence[Tokens], heads: Sequence[int], size: int
     ) -> list[list[float]]:
         """The entropy of each token's tags given those before it, in nats, summed over heads."""
         found: list[list[float]] = [[] for _ in texts]
@@ -117,7 +122,7 @@ class Engine:
                 found[row] = values[: len(texts[row])]
         return found
 
-    def groups(self, texts: Sequence[Words], heads: Sequence[int], size: int) -> Iterator[Group]:
+    def groups(self, texts: Sequence[Tokens], heads: Sequence[int], size: int) -> Iterator[_Group]:
         """What the heads say of all sentences that have tokens, those of like length together."""
         filled = [row for row, words in enumerate(texts) if words]
         if not filled or not heads:
@@ -128,14 +133,14 @@ class Engine:
         asked = torch.tensor(heads, device=self.device)
 
         @torch.inference_mode()
-        def group(some: tuple[Ints, dict[str, int]]) -> Group:
+        def group(some: tuple[Ints, dict[str, int]]) -> _Group:
             rows, widths = some
             batch = store.batch(torch.from_numpy(rows[None]).to(self.device), widths)
             with self._alone:
                 words, whole = self.tagger.encoder(self._network, batch, SCORING)
             exact = Encoded(words.double(), whole)
             said = self.tagger.emissions(self._decoders, exact, batch, asked)
-            return Group(np.array(filled)[rows], self._tempered(said, heads))
+            return _Group(np.array(filled)[rows], self._tempered(said, heads))
 
         every = _like(store, len(filled), size, self._room(len(heads)))
         if not isinstance(self.tagger.encoder, OnnxEncoder):
@@ -148,14 +153,22 @@ class Engine:
         """For the words or pieces of a group."""
         kind = torch.device(self.device).type
         cells = heads * (self.tagger.tags + 1) ** 3
-        return ROOM[kind] if kind == "cpu" else min(ROOM[kind], CELLS // cells)
+        return (
+            _WORDS_AT_ONCE[kind]
+            if kind == "cpu"
+            else min(_WORDS_AT_ONCE[kind], _CRF_CELLS // cells)
+        )
 
     def _tempered(self, said: Emissions, heads: Sequence[int]) -> Emissions:
-        warmth = torch.tensor([self.temperatures[head] for head in heads], dtype=torch.float64)
-        warmth = warmth.to(said.scores.device).view(-1, 1, 1)  # [D, 1, 1]
+        temperatures = torch.tensor(
+            [self.temperatures[head] for head in heads], dtype=torch.float64
+        )
+        temperatures = temperatures.to(said.scores.device).view(-1, 1, 1)  # [D, 1, 1]
         transitions, start, end = said.chain
-        cooled = Chain(transitions / warmth, start / warmth[:, 0], end / warmth[:, 0])
-        return Emissions(said.scores / warmth.unsqueeze(-1), said.lengths, cooled)
+        cooled = TransitionScores(
+            transitions / temperatures, start / temperatures[:, 0], end / temperatures[:, 0]
+        )
+        return Emissions(said.scores / temperatures.unsqueeze(-1), said.lengths, cooled)
 
 
 def _half(device: str) -> torch.dtype | None:
@@ -165,7 +178,7 @@ def _half(device: str) -> torch.dtype | None:
     """
     if torch.device(device).type == "cuda":
         return torch.float16
-    return torch.bfloat16 if multiplies_halves() else None
+    return torch.bfloat16 if cpu_has_bfloat16() else None
 
 
 def _like(store: Store, count: int, size: int, room: int) -> Iterator[tuple[Ints, dict[str, int]]]:
@@ -173,7 +186,9 @@ def _like(store: Store, count: int, size: int, room: int) -> Iterator[tuple[Ints
     own = {name: stream.widths[:count] for name, stream in store.streams.items()}
     own["words"] = store.tags.widths[:count]
     longest = max(int(widths.max()) for widths in own.values())
-    steps = np.array([PADDED[store.device.type](max(1, width)) for width in range(longest + 1)])
+    steps = np.array(
+        [_PADDED_WIDTH[store.device.type](max(1, width)) for width in range(longest + 1)]
+    )
     padded = {name: steps[widths] for name, widths in own.items()}
     widest = np.stack(list(padded.values())).max(0)  # [sentences]
     for width in np.unique(widest)[::-1].tolist():
@@ -184,7 +199,7 @@ def _like(store: Store, count: int, size: int, room: int) -> Iterator[tuple[Ints
             yield some, {name: int(widths[some].max()) for name, widths in padded.items()}
 
 
-def _scores(runs: Sequence[Run], said: Emissions, tag_sets: Sequence[TagSet]) -> list[float]:
+def _scores(runs: Sequence[TagRun], said: Emissions, tag_sets: Sequence[TagSet]) -> list[float]:
     """The probability of each span; only sentences that hold one are gone through."""
     scores = [0.0] * len(runs)
     for scheme in {tag_set.scheme for tag_set in tag_sets}:
@@ -195,7 +210,7 @@ def _scores(runs: Sequence[Run], said: Emissions, tag_sets: Sequence[TagSet]) ->
     return scores
 
 
-def _of_scheme(runs: Sequence[Run], said: Emissions, richest: TagSet) -> list[float]:
+def _of_scheme(runs: Sequence[TagRun], said: Emissions, richest: TagSet) -> list[float]:
     if not runs:
         return []
     heads, _, _, tags = said.scores.shape

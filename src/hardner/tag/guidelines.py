@@ -14,14 +14,14 @@ from torch import Tensor
 from hardner import checkpoint
 from hardner.errors import HardnerError
 from hardner.model.layers import scoped
-from hardner.tag.folder import BUNDLED
+from hardner.tag.folder import BUNDLED_MODEL
 from hardner.tag.predictor import Predictor
 
 GUIDELINES = "guidelines"
-FOLDER = BUNDLED.with_name(GUIDELINES)
+_FOLDER = BUNDLED_MODEL.with_name(GUIDELINES)
 
 
-class Head(NamedTuple):
+class GuidelineHead(NamedTuple):
     """A decoder for one label as a corpus has it."""
 
     label: str
@@ -31,32 +31,32 @@ class Head(NamedTuple):
     """By name within the decoder, [1, 1, ...] each."""
 
 
-def save(heads: Mapping[str, Head], folder: Path = FOLDER) -> None:
+def save_guidelines(heads: Mapping[str, GuidelineHead], folder: Path = _FOLDER) -> None:
     """Write heads, by corpus."""
     tensors = {
         f"{corpus}.{n}": t for corpus, head in heads.items() for n, t in head.decoder.items()
     }
     about = {corpus: [head.label, head.temperature] for corpus, head in heads.items()}
-    checkpoint.save(folder, tensors, {GUIDELINES: about})
+    checkpoint.save_checkpoint(folder, tensors, {GUIDELINES: about})
 
 
-def known(folder: Path = FOLDER) -> dict[str, Head]:
+def known_guidelines(folder: Path = _FOLDER) -> dict[str, GuidelineHead]:
     """The heads that come with the package, by the corpus whose guidelines they follow."""
     if not folder.is_dir():
         return {}
-    held = checkpoint.load(folder)
+    held = checkpoint.load_checkpoint(folder)
     return {
-        corpus: Head(label, float(temperature), scoped(held.tensors, corpus))
+        corpus: GuidelineHead(label, float(temperature), scoped(held.tensors, corpus))
         for corpus, (label, temperature) in held.config[GUIDELINES].items()
     }
 
 
-def following(predictor: Predictor, corpora: Iterable[str]) -> Predictor:
+def follow_guidelines(predictor: Predictor, corpora: Iterable[str]) -> Predictor:
     """The bundled predictor with heads that follow the guidelines of corpora.
 
     Labels of which no corpus is named stay what they were.
     """
-    heads, taken = known(), dict[str, str]()
+    heads, taken = known_guidelines(), dict[str, str]()
     for corpus in corpora:
         if corpus not in heads:
             listed = ", ".join(f"{name} ({head.label})" for name, head in heads.items())
@@ -65,17 +65,17 @@ def following(predictor: Predictor, corpora: Iterable[str]) -> Predictor:
         if label in taken:
             raise HardnerError(f"{taken[label]} and {corpus} both say what {label} is; choose one")
         taken[label] = corpus
-        predictor = placed(predictor, heads[corpus])
+        predictor = replace_head(predictor, heads[corpus])
     return predictor
 
 
-def placed(predictor: Predictor, head: Head) -> Predictor:
+def replace_head(predictor: Predictor, head: GuidelineHead) -> Predictor:
     """The predictor with a head in the place of its own for that label."""
     at = predictor.tagger.domains.index(head.label)
-    params, warmth = dict(predictor.params), list(predictor.temperatures)
+    params, temperatures = dict(predictor.params), list(predictor.temperatures)
     for name, value in head.decoder.items():
         whole = params[f"decoder.{name}"].clone()  # [1, D, ...]
         whole[:, at : at + 1] = value.to(whole)
         params[f"decoder.{name}"] = whole
-    warmth[at] = head.temperature
-    return replace(predictor, params=params, temperatures=tuple(warmth))
+    temperatures[at] = head.temperature
+    return replace(predictor, params=params, temperatures=tuple(temperatures))

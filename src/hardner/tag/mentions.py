@@ -12,7 +12,7 @@ from hardner.schemes import tags_to_spans
 from hardner.types import Span
 
 
-class Mark(NamedTuple):
+class ScoredMention(NamedTuple):
     """A mention that one of a tagger's heads has found, in the units of the piece it lies in."""
 
     start: int
@@ -22,7 +22,7 @@ class Mark(NamedTuple):
     head: int
 
 
-class Run(NamedTuple):
+class TagRun(NamedTuple):
     """A span of a sentence of a batch, and the tags that spell it."""
 
     head: int
@@ -31,7 +31,7 @@ class Run(NamedTuple):
     tags: tuple[int, ...]
 
 
-def runs_of(tags: Ints, tag_sets: Sequence[TagSet]) -> list[Run]:
+def tag_runs(tags: Ints, tag_sets: Sequence[TagSet]) -> list[TagRun]:
     """The spans that tags [D, B, T] spell, ``tag_sets`` being those of the D heads."""
     head, row, token = np.nonzero(tags > 0)
     if not len(head):
@@ -46,7 +46,7 @@ def runs_of(tags: Ints, tag_sets: Sequence[TagSet]) -> list[Run]:
         first = tokens[left]
         for start, end, label in _spelt(here, tag_sets[heads[left]]):
             span = Span(first + start, first + end, label)
-            found.append(Run(heads[left], rows[left], span, here[start:end]))
+            found.append(TagRun(heads[left], rows[left], span, here[start:end]))
     return found
 
 
@@ -56,7 +56,7 @@ def _spelt(tags: tuple[int, ...], tag_set: TagSet) -> tuple[Span, ...]:
     return tags_to_spans([names[tag] for tag in tags], tag_set.scheme)[0]
 
 
-def apart(marks: Iterable[Mark]) -> list[Mark]:
+def without_overlaps(marks: Iterable[ScoredMention]) -> list[ScoredMention]:
     """The best marks of which no two of one head, or of one label, overlap; in order."""
     taken: set[tuple[object, int]] = set()
     kept = []
@@ -68,8 +68,10 @@ def apart(marks: Iterable[Mark]) -> list[Mark]:
     return sorted(kept)
 
 
-def placed(marks: Iterable[Mark], offsets: Sequence[tuple[int, int]]) -> Iterator[Mark]:
+def in_offsets(
+    marks: Iterable[ScoredMention], offsets: Sequence[tuple[int, int]]
+) -> Iterator[ScoredMention]:
     """Marks over tokens in the units of the tokens' offsets."""
     for mark in marks:
         start, end, label, score, head = mark
-        yield Mark(offsets[start][0], offsets[end - 1][1], label, score, head)
+        yield ScoredMention(offsets[start][0], offsets[end - 1][1], label, score, head)

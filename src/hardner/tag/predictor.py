@@ -13,14 +13,14 @@ from hardner.errors import HardnerError
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.tag import folder
-from hardner.tag.windows import Piece, pieces_of_text, pieces_of_tokens
-from hardner.tag.engine import SIZE, Engine
-from hardner.tag.added_heads import Engines, engine_of
-from hardner.tag.mentions import Mark, apart
-from hardner.tag.stream import in_order, room_for
+from hardner.tag.added_heads import BranchedEngine, engine_of
+from hardner.tag.engine import BATCH_SIZE, Engine
+from hardner.tag.mentions import ScoredMention, without_overlaps
+from hardner.tag.stream import room_for, tag_in_order
+from hardner.tag.windows import Window, windows_of_text, windows_of_tokens
 from hardner.types import Document, Entity, Sentence, Span
 
-Thing = TypeVar("Thing")
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,31 +35,33 @@ class Predictor:
     """``cpu``, ``cuda`` (or ``cuda:1`` and so on), or ``auto``, which is either."""
     start: Path | None = None
     """The folder of the model with whose encoder new types begin; None: with this one's own."""
-    _engine: Engine | Engines = field(init=False, repr=False)
+    _engine: Engine | BranchedEngine = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        warmth = self.temperatures or (1.0,) * len(self.tagger.tag_sets)
-        if len(warmth) != len(self.tagger.tag_sets):
+        temperatures = self.temperatures or (1.0,) * len(self.tagger.tag_sets)
+        if len(temperatures) != len(self.tagger.tag_sets):
             heads = len(self.tagger.tag_sets)
-            raise HardnerError(f"{len(warmth)} temperatures for {heads} heads")
+            raise HardnerError(f"{len(temperatures)} temperatures for {heads} heads")
         device = _device(self.device)
         params = {name: value.to(device) for name, value in self.params.items()}
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "params", params)
-        object.__setattr__(self, "temperatures", warmth)
-        object.__setattr__(self, "_engine", engine_of(self.tagger, params, warmth, device))
+        object.__setattr__(self, "temperatures", temperatures)
+        object.__setattr__(self, "_engine", engine_of(self.tagger, params, temperatures, device))
 
     @classmethod
     def load(cls, path: str | Path | None = None, device: str = "cpu") -> "Predictor":
         """Read a model folder; without one, the model that comes with the package."""
-        tagger, params, known = folder.read(path)
-        warmth = tuple(known.get(domain, 1.0) for domain in tagger.domains)
-        return cls(tagger, params, warmth, device, folder.START if path is None else None)
+        tagger, params, known = folder.read_model_folder(path)
+        temperatures = tuple(known.get(domain, 1.0) for domain in tagger.domains)
+        return cls(
+            tagger, params, temperatures, device, folder.BUNDLED_START if path is None else None
+        )
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, whole or not at all; an earlier model there is replaced."""
-        warmth = dict(zip(self.tagger.domains, self.temperatures, strict=True))
-        folder.write(path, self.tagger, self.params, warmth)
+        temperatures = dict(zip(self.tagger.domains, self.temperatures, strict=True))
+        folder.write_model_folder(path, self.tagger, self.params, temperatures)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -123,7 +125,7 @@ class Predictor:
 
         Arguments are those of `pipe`.
         """
-        cut = ((None, pieces_of_tokens(sentence.tokens)) for sentence in sentences)
+        cut = ((None, windows_of_tokens(sentence.tokens)) for sentence in sentences)
         return [
             [(Span(mark.start, mark.end, mark.label), mark.score) for mark in marks]
             for _, marks in self._marked(cut, batch_size, labels, min_score)
@@ -143,9 +145,9 @@ class Predictor:
         """
         heads, size = self._heads(labels), self._size(batch_size)
         found = [0.0] * len(sentences)
-        rows = ((i, p) for i, s in enumerate(sentences) for p in pieces_of_tokens(s.tokens))
+        rows = ((i, p) for i, s in enumerate(sentences) for p in windows_of_tokens(s.tokens))
         while some := list(islice(rows, room_for(size))):
-            values = self._engine.surprise([p.tokens for _, p in some], heads, size)
+            values = self._engine.token_entropies([p.tokens for _, p in some], heads, size)
             for (row, piece), value in zip(some, values, strict=True):
                 left, right = (at - piece.offsets[0][0] for at in piece.own)
                 found[row] += sum(value[left:right])
@@ -158,35 +160,37 @@ class Predictor:
         *,
         unlabelled: Iterable[Sentence] | None = None,
         keep: bool = False,
-        heard: Callable[..., None] | None = None,
+        on_progress: Callable[..., None] | None = None,
     ) -> "Predictor":
         """A predictor for a new type of entity, learnt from a few labelled sentences."""
-        from hardner.adapt.workflow import adapt
+        from hardner.adapt.workflow import adapt_predictor
 
-        outcome = adapt(self, sentences, label, unlabelled=unlabelled, keep=keep, heard=heard)
+        outcome = adapt_predictor(
+            self, sentences, label, unlabelled=unlabelled, keep=keep, on_progress=on_progress
+        )
         return outcome.predictor
 
     def _marked(
         self,
-        things: Iterable[tuple[Thing, Iterable[Piece]]],
+        things: Iterable[tuple[_Item, Iterable[Window]]],
         batch_size: int | None,
         labels: Collection[str] | None,
         min_score: float,
-    ) -> Iterator[tuple[Thing, list[Mark]]]:
+    ) -> Iterator[tuple[_Item, list[ScoredMention]]]:
         heads, size = self._heads(labels), self._size(batch_size)
         told = [label for head in heads for label in self.tagger.tag_sets[head].labels]
         disputed = len(set(told)) < len(told)
 
-        def tag(pieces: Sequence[Piece]) -> Iterator[list[Mark]]:
+        def tag(pieces: Sequence[Window]) -> Iterator[list[ScoredMention]]:
             for marks in self._engine.tag([p.tokens for p in pieces], heads, size):
                 wanted = (m for m in marks if labels is None or m.label in labels)
                 kept = [mark for mark in wanted if mark.score >= min_score]
-                yield apart(kept) if disputed else kept
+                yield without_overlaps(kept) if disputed else kept
 
-        return in_order(things, tag, room_for(size))
+        return tag_in_order(things, tag, room_for(size))
 
     def _size(self, batch_size: int | None) -> int:
-        return SIZE[torch.device(self.device).type] if batch_size is None else batch_size
+        return BATCH_SIZE[torch.device(self.device).type] if batch_size is None else batch_size
 
     def _heads(self, labels: Collection[str] | None) -> tuple[int, ...]:
         """Those that know any of the labels."""
@@ -214,9 +218,9 @@ def load(
         return Predictor.load(path, device)
     if path is not None:
         raise HardnerError("only the model that comes with hardner can follow other guidelines")
-    from hardner.tag.guidelines import following
+    from hardner.tag.guidelines import follow_guidelines
 
-    return following(Predictor.load(device=device), guidelines)
+    return follow_guidelines(Predictor.load(device=device), guidelines)
 
 
 def _device(name: str) -> str:
@@ -230,22 +234,22 @@ def _device(name: str) -> str:
     return name
 
 
-def _pieces(document: Document) -> Iterator[Piece]:
+def _pieces(document: Document) -> Iterator[Window]:
     if not document.sentences:
-        return pieces_of_text(document)
+        return windows_of_text(document)
     firsts = accumulate((len(sentence) for sentence in document.sentences), initial=0)
     return chain.from_iterable(
-        pieces_of_tokens(sentence.tokens, first)
+        windows_of_tokens(sentence.tokens, first)
         for sentence, first in zip(document.sentences, firsts, strict=False)
     )
 
 
-def _with(document: Document, marks: Iterable[Mark]) -> Document:
+def _with(document: Document, marks: Iterable[ScoredMention]) -> Document:
     """The document with marks in characters as its entities."""
     return replace(document, entities=tuple(_entity(document.text, mark) for mark in marks))
 
 
-def _with_tokens(document: Document, marks: Iterable[Mark]) -> Document:
+def _with_tokens(document: Document, marks: Iterable[ScoredMention]) -> Document:
     """The document with marks, in tokens of all its sentences, as its spans and entities."""
     firsts = [*accumulate((len(sentence) for sentence in document.sentences), initial=0)]
     spans: list[list[Span]] = [[] for _ in document.sentences]
@@ -267,7 +271,7 @@ def _with_tokens(document: Document, marks: Iterable[Mark]) -> Document:
     )
 
 
-def _entity(text: str, mark: Mark) -> Entity:
+def _entity(text: str, mark: ScoredMention) -> Entity:
     start, end, label, score, _ = mark
     return Entity(start, end, label, text[start:end], score)
 

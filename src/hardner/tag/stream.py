@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from hardner.tag.windows import Piece
-from hardner.tag.mentions import Mark, apart, placed
+from hardner.tag.mentions import ScoredMention, in_offsets, without_overlaps
+from hardner.tag.windows import Window
 
 BATCHES = 16
 """Batches of pieces in the buffer, among which those of like length are brought together."""
@@ -13,8 +13,8 @@ PIECES = 1 << 14
 TOKENS = 64
 """In the buffer, at most, for each piece that it has room for, but for the last piece."""
 
-Thing = TypeVar("Thing")
-Tag = Callable[[Sequence[Piece]], Iterable[Iterable[Mark]]]
+_Item = TypeVar("_Item")
+_TagWindows = Callable[[Sequence[Window]], Iterable[Iterable[ScoredMention]]]
 
 
 def room_for(size: int) -> int:
@@ -22,9 +22,9 @@ def room_for(size: int) -> int:
     return min(BATCHES * size, PIECES)
 
 
-def in_order(
-    things: Iterable[tuple[Thing, Iterable[Piece]]], tag: Tag, room: int
-) -> Iterator[tuple[Thing, list[Mark]]]:
+def tag_in_order(
+    things: Iterable[tuple[_Item, Iterable[Window]]], tag: _TagWindows, room: int
+) -> Iterator[tuple[_Item, list[ScoredMention]]]:
     """Each thing with its marks, sorted.
 
     Args:
@@ -32,8 +32,8 @@ def in_order(
         tag: Finds the marks of some pieces, in tokens.
         room: Pieces, and things, that the buffer holds.
     """
-    waiting: list[tuple[Thing, _Found]] = []
-    buffer: list[tuple[_Found, Piece]] = []
+    waiting: list[tuple[_Item, _Found]] = []
+    buffer: list[tuple[_Found, Window]] = []
     tokens = 0
 
     def empty() -> None:
@@ -63,17 +63,17 @@ class _Found:
     """The marks of one thing, as its pieces come back."""
 
     def __init__(self) -> None:
-        self.marks: list[Mark] = []
+        self.marks: list[ScoredMention] = []
         self.disputed = False
 
-    def add(self, piece: Piece, marks: Iterable[Mark]) -> None:
+    def add(self, piece: Window, marks: Iterable[ScoredMention]) -> None:
         left, right = piece.own
-        there = placed(marks, piece.offsets)
+        there = in_offsets(marks, piece.offsets)
         self.marks += [mark for mark in there if left <= mark.start < right]
         self.disputed |= piece.cut
 
 
-def _all(waiting: list[tuple[Thing, _Found]]) -> Iterator[tuple[Thing, list[Mark]]]:
+def _all(waiting: list[tuple[_Item, _Found]]) -> Iterator[tuple[_Item, list[ScoredMention]]]:
     for thing, found in waiting:
-        yield thing, apart(found.marks) if found.disputed else sorted(found.marks)
+        yield thing, without_overlaps(found.marks) if found.disputed else sorted(found.marks)
     waiting.clear()

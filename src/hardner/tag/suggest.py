@@ -13,23 +13,23 @@ import numpy as np
 from hardner.errors import HardnerError
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
-from hardner.tag.uncertainty import Doubt, Head, doubts
+from hardner.tag.uncertainty import HeadRef, Uncertainty, uncertainties
 from hardner.types import Sentence, Span
 
-CHUNK = 2_048
+_CHUNK = 2_048
 """Sentences that are read at once."""
-LONGEST = 200
+_LONGEST = 200
 """Words of a sentence; what is longer is no sentence, and nobody's wish to label."""
-LEAST = 0.02
+_LEAST = 0.02
 """The chance of a mention below which a sentence is not worth a look."""
-NOTICED = 0.1
+_NOTICED = 0.1
 """The probability from which on a token is shown as part of a possible mention."""
-AGAIN = 0.3
+_AGAIN = 0.3
 """What doubt about a word counts with each sentence that has shown the word already."""
 _DIGITS = re.compile(r"\d+")
 
 
-class Model(Protocol):
+class _Scorer(Protocol):
     """As much of a `Predictor` as is needed."""
 
     @property
@@ -61,7 +61,7 @@ class Candidate(NamedTuple):
     place: int
     """Where it stood among the sentences; of two equals the first is taken."""
     sentence: Sentence
-    doubt: Doubt
+    uncertainty: Uncertainty
 
     @property
     def order(self) -> tuple[float, int]:
@@ -69,8 +69,8 @@ class Candidate(NamedTuple):
         return -self.value, self.place
 
 
-def suggest(
-    model: Model,
+def suggest_sentences(
+    model: _Scorer,
     sentences: Iterable[Sentence],
     n: int = 10,
     *,
@@ -102,21 +102,21 @@ def suggest(
     heads = _heads(model, label)
     place = 0
     for chunk in _chunks(sentences):
-        for row, (doubt,) in doubts(model.tagger, model.params, chunk, heads):
-            held.add(place + row, chunk[row], doubt)
+        for row, (uncertainty,) in uncertainties(model.tagger, model.params, chunk, heads):
+            held.add(place + row, chunk[row], uncertainty)
         place += len(chunk)
-    return [_suggestion(candidate) for candidate in spread(held.best(), n, shown)]
+    return [_suggestion(candidate) for candidate in diversify(held.best(), n, shown)]
 
 
-def _heads(model: Model, label: str | None) -> list[Head]:
+def _heads(model: _Scorer, label: str | None) -> list[HeadRef]:
     """The heads that know a label; all where none does."""
-    every = [Head(d, t) for d, t in enumerate(model.temperatures)]
+    every = [HeadRef(d, t) for d, t in enumerate(model.temperatures)]
     return [h for h in every if label in model.tagger.tag_sets[h.domain].labels] or every
 
 
 def _chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
-    stream = (s for s in sentences if 0 < len(s) <= LONGEST)
-    while chunk := list(islice(stream, CHUNK)):
+    stream = (s for s in sentences if 0 < len(s) <= _LONGEST)
+    while chunk := list(islice(stream, _CHUNK)):
         yield chunk
 
 
@@ -133,12 +133,12 @@ class Shortlist:
         """Never take a sentence, nor one that is the same but for numbers and case."""
         self._refused.add(_key(sentence))
 
-    def add(self, place: int, sentence: Sentence, doubt: Doubt) -> None:
+    def add(self, place: int, sentence: Sentence, uncertainty: Uncertainty) -> None:
         """Take a sentence, unless it can hold no mention."""
         key = _key(sentence)
-        if doubt.chance < LEAST or key in self._refused:
+        if uncertainty.chance < _LEAST or key in self._refused:
             return
-        new = Candidate(doubt.hardness / len(sentence) ** 0.5, place, sentence, doubt)
+        new = Candidate(uncertainty.hardness / len(sentence) ** 0.5, place, sentence, uncertainty)
         self._held[key] = min(new, self._held.get(key, new), key=lambda c: c.order)
         if len(self._held) > 2 * self._most:
             self._held = self._kept()
@@ -159,7 +159,7 @@ class Shortlist:
         return kept
 
 
-def spread(candidates: Sequence[Candidate], n: int, shown: Counter[str]) -> list[Candidate]:
+def diversify(candidates: Sequence[Candidate], n: int, shown: Counter[str]) -> list[Candidate]:
     """The best of the candidates, one after the other, each in view of those before it.
 
     Args:
@@ -183,10 +183,10 @@ def spread(candidates: Sequence[Candidate], n: int, shown: Counter[str]) -> list
 
 def _adds(candidate: Candidate, shown: Counter[str]) -> float:
     """The candidate's value, less what is doubt about words that have been shown."""
-    doubt = candidate.doubt.tokens
+    uncertainty = candidate.uncertainty.tokens
     words = [token.lower() for token in candidate.sentence.tokens]
-    fresh = np.array([AGAIN ** shown[word] for word in words])
-    return candidate.value * float(doubt @ fresh) / max(float(doubt.sum()), 1e-9)
+    fresh = np.array([_AGAIN ** shown[word] for word in words])
+    return candidate.value * float(uncertainty @ fresh) / max(float(uncertainty.sum()), 1e-9)
 
 
 def words_of(sentence: Sentence) -> set[str]:
@@ -200,29 +200,31 @@ def _key(sentence: Sentence) -> str:
 
 def _surface(candidate: Candidate) -> tuple[str, ...]:
     """The most doubtful possible mention, as written but for case."""
-    found = uncertain(candidate.sentence, candidate.doubt)
+    found = uncertain(candidate.sentence, candidate.uncertainty)
     return tuple(
         t.lower() for s, _ in found[:1] for t in candidate.sentence.tokens[s.start : s.end]
     )
 
 
-def uncertain(sentence: Sentence, doubt: Doubt, most: int = 3) -> tuple[tuple[Span, float], ...]:
+def uncertain(
+    sentence: Sentence, uncertainty: Uncertainty, most: int = 3
+) -> tuple[tuple[Span, float], ...]:
     """The runs of tokens that may be a mention with the mean probability, most doubtful first."""
-    noticed = np.concatenate(([False], doubt.inside >= NOTICED, [False]))
+    noticed = np.concatenate(([False], uncertainty.inside >= _NOTICED, [False]))
     edges = np.flatnonzero(noticed[1:] != noticed[:-1]).tolist()
     runs = []
     for start, end in zip(edges[::2], edges[1::2], strict=True):
-        label = doubt.labels[start + int(doubt.inside[start:end].argmax())]
-        share = float(doubt.inside[start:end].mean())
-        runs.append((-float(doubt.tokens[start:end].sum()), Span(start, end, label), share))
+        label = uncertainty.labels[start + int(uncertainty.inside[start:end].argmax())]
+        share = float(uncertainty.inside[start:end].mean())
+        runs.append((-float(uncertainty.tokens[start:end].sum()), Span(start, end, label), share))
     return tuple((span, share) for _, span, share in sorted(runs)[:most])
 
 
 def _suggestion(candidate: Candidate) -> Suggestion:
-    found = uncertain(candidate.sentence, candidate.doubt)
+    found = uncertain(candidate.sentence, candidate.uncertainty)
     parts = [
         f"‘{' '.join(candidate.sentence.tokens[span.start : span.end])}’ ({span.label} {share:.0%})"
         for span, share in found[:2]
     ]
     reason = f"unsure about {' and '.join(parts) or 'many words, a little about each'}"
-    return Suggestion(candidate.sentence, candidate.doubt.hardness, reason, found)
+    return Suggestion(candidate.sentence, candidate.uncertainty.hardness, reason, found)

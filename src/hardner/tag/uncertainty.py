@@ -14,17 +14,17 @@ from hardner.model.crf import posterior
 from hardner.model.crf_chain import chain
 from hardner.model.layers import SCORING, Params, mask_of
 from hardner.model.tagger import Tagger
-from hardner.schemes import parse
+from hardner.schemes import parse_tag
 from hardner.types import Sentence
 
-ROOM = {"cpu": 1 << 13, "cuda": 1 << 17}
+_WORDS_AT_ONCE = {"cpu": 1 << 13, "cuda": 1 << 17}
 """Words that are read at once, padding and all models counted."""
 
-Floats = NDArray[np.float32]
+_Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Uncertainty:
     """What one model is unsure of in one sentence.
 
     Of several heads the one that claims a token most speaks for it, so that what one of them
@@ -35,15 +35,15 @@ class Doubt:
     """The loss that the model expects of itself, in nats: the entropy of the tag sequence."""
     chance: float
     """That there is any mention."""
-    tokens: Floats
+    tokens: _Floats
     """The entropy of each token's tag."""
-    inside: Floats
+    inside: _Floats
     """The probability that a token is in a mention."""
     labels: tuple[str, ...]
     """The likeliest label of each token, were it in a mention."""
 
 
-class Head(NamedTuple):
+class HeadRef(NamedTuple):
     """One decoder of a tagger."""
 
     domain: int
@@ -52,9 +52,9 @@ class Head(NamedTuple):
 
 
 @torch.no_grad()
-def doubts(
-    tagger: Tagger, params: Params, sentences: Sequence[Sentence], heads: Sequence[Head]
-) -> Iterator[tuple[int, list[Doubt]]]:
+def uncertainties(
+    tagger: Tagger, params: Params, sentences: Sequence[Sentence], heads: Sequence[HeadRef]
+) -> Iterator[tuple[int, list[Uncertainty]]]:
     """Each sentence's place, and what each model is unsure of in it, the longest first.
 
     Args:
@@ -67,7 +67,7 @@ def doubts(
     models = max(value.shape[0] for value in params.values())
     bare = [replace(sentence, spans=()) for sentence in sentences]
     store = tagger.store(bare, [heads[0].domain] * len(bare), device)
-    for rows in store.groups(ROOM[device.type] // models):
+    for rows in store.groups(_WORDS_AT_ONCE[device.type] // models):
         batch = store.batch(torch.from_numpy(rows[None]).to(device), store.widths(rows))
         found = _asked(tagger, params, batch.repeat(models), heads)
         for place, row in enumerate(rows.tolist()):
@@ -75,18 +75,18 @@ def doubts(
 
 
 class _Found(NamedTuple):
-    """Of a batch: what `Doubt` says of each of its sentences."""
+    """Of a batch: what `Uncertainty` says of each of its sentences."""
 
-    hardness: Floats  # [B]
-    chance: Floats  # [B]
-    tokens: Floats  # [B, T]
-    inside: Floats  # [B, T]
+    hardness: _Floats  # [B]
+    chance: _Floats  # [B]
+    tokens: _Floats  # [B, T]
+    inside: _Floats  # [B, T]
     labels: NDArray[np.int64]  # [B, T]
     names: tuple[str, ...]
 
 
-def _cut(found: _Found, row: int, length: int) -> Doubt:
-    return Doubt(
+def _cut(found: _Found, row: int, length: int) -> Uncertainty:
+    return Uncertainty(
         float(found.hardness[row]),
         float(found.chance[row]),
         found.tokens[row, :length].copy(),
@@ -95,7 +95,7 @@ def _cut(found: _Found, row: int, length: int) -> Doubt:
     )
 
 
-def _asked(tagger: Tagger, params: Params, batch: Batch, heads: Sequence[Head]) -> list[_Found]:
+def _asked(tagger: Tagger, params: Params, batch: Batch, heads: Sequence[HeadRef]) -> list[_Found]:
     """What each model finds."""
     encoded = tagger.encoder(params, batch, SCORING)
     claims, hards, tokens, labels, chances = [], [], [], [], []
@@ -122,7 +122,7 @@ def _asked(tagger: Tagger, params: Params, batch: Batch, heads: Sequence[Head]) 
 
 def _claimed(probabilities: Tensor, own: TagSet) -> tuple[Tensor, Tensor]:
     """The probability of a mention at each token and its likeliest label: [M, B, T] each."""
-    index = [own.labels.index(parse(tag)[1]) for tag in own.tags[1:]]
+    index = [own.labels.index(parse_tag(tag)[1]) for tag in own.tags[1:]]
     tags = probabilities[..., 1 : len(own.tags)]  # [M, B, T, C - 1]
     shape = (*tags.shape[:-1], len(own.labels))
     by_label = torch.zeros(shape, dtype=tags.dtype, device=tags.device)

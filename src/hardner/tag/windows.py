@@ -12,11 +12,11 @@ from typing import NamedTuple
 from hardner.text import split, tokenize
 from hardner.types import Document, Offset
 
-LONGEST = 512
+_LONGEST = 512
 """Tokens of a piece."""
-SHORT = LONGEST
+_SHORT = _LONGEST
 """Characters of a sentence that is one piece for sure: it has no more tokens than characters."""
-CONTEXT = 64
+_CONTEXT = 64
 """Tokens on either side that a piece of a longer sentence reads beside its own."""
 READ = 1_000
 """Characters of a token that a network is shown: a longer one is no word."""
@@ -26,7 +26,7 @@ STRETCH = 1 << 16
 _SPACE = re.compile(r"\s")
 
 
-class Piece(NamedTuple):
+class Window(NamedTuple):
     """Tokens to be tagged together."""
 
     tokens: tuple[str, ...]
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
     """Whether it is a part of a longer sentence."""
 
 
-def pieces_of_text(document: Document) -> Iterator[Piece]:
+def windows_of_text(document: Document) -> Iterator[Window]:
     """The sentences found in a document's text, in characters; a passage's edge is an edge."""
     edges = {0, len(document.text)}
     for passage in document.passages:
@@ -46,15 +46,15 @@ def pieces_of_text(document: Document) -> Iterator[Piece]:
     for left, right in pairwise(sorted(edges)):
         part = document.text[left:right]
         for start, end in split(part):
-            if end - start > SHORT:
+            if end - start > _SHORT:
                 yield from _pieces(_tokens(part, start, end, left))
             else:
                 offsets = tuple(tokenize(part[start:end], left + start))
                 tokens = tuple([document.text[a:b] for a, b in offsets])
-                yield Piece(tokens, offsets, (offsets[0][0], offsets[-1][1]), cut=False)
+                yield Window(tokens, offsets, (offsets[0][0], offsets[-1][1]), cut=False)
 
 
-def pieces_of_tokens(tokens: Sequence[str], first: int = 0) -> Iterator[Piece]:
+def windows_of_tokens(tokens: Sequence[str], first: int = 0) -> Iterator[Window]:
     """A sentence whose tokens are given, in tokens; ``first`` is the number of its first one."""
     places = ((i, i + 1) for i in range(first, first + len(tokens)))
     return _pieces(zip(tokens, places, strict=True))
@@ -70,19 +70,19 @@ def _tokens(text: str, start: int, end: int, shift: int) -> Iterator[tuple[str, 
         start = stop
 
 
-def _pieces(tokens: Iterable[tuple[str, Offset]]) -> Iterator[Piece]:
+def _pieces(tokens: Iterable[tuple[str, Offset]]) -> Iterator[Window]:
     held: list[tuple[str, Offset]] = []
     first = True
     for token in tokens:
-        if len(held) == LONGEST:
-            yield _piece(held, 0 if first else CONTEXT, LONGEST - CONTEXT, cut=True)
-            held, first = held[LONGEST - 2 * CONTEXT :], False
+        if len(held) == _LONGEST:
+            yield _piece(held, 0 if first else _CONTEXT, _LONGEST - _CONTEXT, cut=True)
+            held, first = held[_LONGEST - 2 * _CONTEXT :], False
         held.append(token)
     if held:
-        yield _piece(held, 0 if first else CONTEXT, len(held), cut=not first)
+        yield _piece(held, 0 if first else _CONTEXT, len(held), cut=not first)
 
 
-def _piece(held: Sequence[tuple[str, Offset]], left: int, right: int, cut: bool) -> Piece:
+def _piece(held: Sequence[tuple[str, Offset]], left: int, right: int, cut: bool) -> Window:
     offsets = tuple(offset for _, offset in held)
     own = offsets[left][0], offsets[right - 1][1]
-    return Piece(tuple(token[:READ] for token, _ in held), offsets, own, cut)
+    return Window(tuple(token[:READ] for token, _ in held), offsets, own, cut)

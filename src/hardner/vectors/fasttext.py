@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hardner.errors import FileError
 from hardner.vectors.scanner import Scanner
-from hardner.vectors.wanted import SUBWORDS, Ranks, Wanted, forms, settle
+from hardner.vectors.wanted import SUBWORDS, Wanted, _Ranks, forms, settle
 from hardner.vectors.word2vec import FLOAT, take_row
 
 SIGNATURE = struct.pack("<i", 793712314)
@@ -29,7 +29,7 @@ SHAPE = struct.Struct("<qq")
 CLASSIFIER = 3
 WORD = 0
 END_OF_SENTENCE = b"</s>"
-BLOCK = 4096
+_BLOCK = 4096
 """Matrix rows held at a time."""
 
 
@@ -44,7 +44,7 @@ class Header(NamedTuple):
     words: int
 
 
-def read_fasttext(scanner: Scanner, wanted: Wanted) -> tuple[NDArray[np.float32], Ranks]:
+def read_fasttext(scanner: Scanner, wanted: Wanted) -> tuple[NDArray[np.float32], _Ranks]:
     """A row for each wanted word and where it came from; missing ones are zero."""
     header = _header(scanner)
     ids = np.zeros(len(wanted.words), np.int64)
@@ -145,9 +145,9 @@ def _means(
     rows, owners = rows[order], owners[order]
     distinct, which = np.unique(rows, return_inverse=True)
     totals = torch.zeros(words, header.dimension)
-    for first in range(0, len(distinct), BLOCK):
-        block = np.empty((min(BLOCK, len(distinct) - first), header.dimension), np.float32)
-        for place, row in enumerate(distinct[first : first + BLOCK].tolist()):
+    for first in range(0, len(distinct), _BLOCK):
+        block = np.empty((min(_BLOCK, len(distinct) - first), header.dimension), np.float32)
+        for place, row in enumerate(distinct[first : first + _BLOCK].tolist()):
             scanner.seek(base + row * header.dimension * FLOAT.itemsize)
             block[place] = take_row(scanner, header.dimension)
         start, end = np.searchsorted(which, (first, first + len(block)))

@@ -20,9 +20,9 @@ from hardner import checkpoint
 from hardner.errors import FileError
 from hardner.files import open_binary
 from hardner.vectors.fasttext import SIGNATURE, read_fasttext
-from hardner.vectors.scanner import Progress, Scanner
-from hardner.vectors.text import dimension_of, read_text
-from hardner.vectors.wanted import MISSING, SOURCES, Ranks, Wanted, settle, want
+from hardner.vectors.scanner import Scanner, ScanProgress
+from hardner.vectors.text import dimension_of, read_text_vectors
+from hardner.vectors.wanted import MISSING, SOURCES, Wanted, _Ranks, settle, want
 from hardner.vectors.word2vec import read_word2vec
 
 LARGEST_DIMENSION = 1 << 16
@@ -54,7 +54,7 @@ def load_vectors(
     vocabulary: Collection[str],
     *,
     cache: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: ScanProgress | None = None,
 ) -> Vectors:
     """Reads word2vec (.bin, .txt), GloVe (.txt) or fastText (.vec, .bin) files, also compressed.
 
@@ -94,7 +94,7 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, int | None]]:
         yield (raw, path.stat().st_size) if plain else (stream, None)
 
 
-def _read(scanner: Scanner, wanted: Wanted) -> tuple[NDArray[np.float32], Ranks]:
+def _read(scanner: Scanner, wanted: Wanted) -> tuple[NDArray[np.float32], _Ranks]:
     sample = scanner.peek(SAMPLE)
     if not sample.strip():
         raise FileError(scanner.path, "is empty")
@@ -115,7 +115,7 @@ def _read(scanner: Scanner, wanted: Wanted) -> tuple[NDArray[np.float32], Ranks]
     if binary and count is not None:
         rows = read_word2vec(scanner, wanted.forms, count, dimension)
     else:
-        rows = read_text(scanner, wanted.forms, count, dimension)
+        rows = read_text_vectors(scanner, wanted.forms, count, dimension)
     return matrix, settle(wanted, rows, matrix)
 
 
@@ -131,7 +131,7 @@ def _is_binary(sample: bytes) -> bool:
     return CONTROLS.search(sample) is not None
 
 
-def _gather(words: tuple[str, ...], matrix: NDArray[np.float32], ranks: Ranks) -> Vectors:
+def _gather(words: tuple[str, ...], matrix: NDArray[np.float32], ranks: _Ranks) -> Vectors:
     known = ranks < MISSING
     counts = Counter(SOURCES[rank] for rank in ranks[known])
     return Vectors(
@@ -150,10 +150,10 @@ def _key(path: Path, words: tuple[str, ...]) -> str:
 
 def _keep(folder: Path, vectors: Vectors) -> None:
     words = {"words": vectors.words, "found": vectors.found, "missing": vectors.missing}
-    checkpoint.save(folder, {"matrix": vectors.matrix}, words)
+    checkpoint.save_checkpoint(folder, {"matrix": vectors.matrix}, words)
 
 
 def _restore(folder: Path) -> Vectors:
-    kept = checkpoint.load(folder)
+    kept = checkpoint.load_checkpoint(folder)
     words, missing = tuple(kept.config["words"]), tuple(kept.config["missing"])
     return Vectors(words, kept.tensors["matrix"], kept.config["found"], missing)

@@ -6,11 +6,11 @@ from typing import BinaryIO
 
 from hardner.errors import FileError
 
-Progress = Callable[[int, int | None], None]
+ScanProgress = Callable[[int, int | None], None]
 """Called with the bytes read so far and, where it is known, how many there are."""
 
-BLOCK = 1 << 16
-LONGEST = 1 << 22
+_BLOCK = 1 << 16
+_LONGEST = 1 << 22
 """No line and no word is longer than this many bytes; what is, is not a vector file."""
 REPORT = 1 << 22
 
@@ -19,7 +19,7 @@ class Scanner:
     """A forward cursor over a stream: lines, delimited words, fixed sizes and skips."""
 
     def __init__(
-        self, stream: BinaryIO, path: Path, size: int | None, progress: Progress | None = None
+        self, stream: BinaryIO, path: Path, size: int | None, progress: ScanProgress | None = None
     ) -> None:
         self.path, self.size = path, size
         self._stream, self._progress = stream, progress
@@ -81,7 +81,7 @@ class Scanner:
         found = self._buffer.find(delimiter, self._at)
         while found < 0:
             held = len(self._buffer) - self._at
-            if held > LONGEST:
+            if held > _LONGEST:
                 raise FileError(
                     self.path,
                     f"not word vectors: no end of word or line after byte {self.position}",
@@ -96,7 +96,7 @@ class Scanner:
         missing = self._at + size - len(self._buffer)
         if missing <= 0:
             return True
-        more = self._stream.read(max(missing, BLOCK))
+        more = self._stream.read(max(missing, _BLOCK))
         self._buffer = self._buffer[self._at :] + more
         self._base, self._at = self.position, 0
         done = self._base + len(self._buffer)

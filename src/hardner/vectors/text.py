@@ -18,7 +18,7 @@ def dimension_of(line: bytes) -> int:
     return len(fields)
 
 
-def read_text(
+def read_text_vectors(
     scanner: Scanner, words: Container[bytes], count: int | None, dimension: int
 ) -> Iterator[tuple[bytes, NDArray[np.float32]]]:
     """The rows of the given words; ``count`` is the header's, if there was one.

@@ -12,7 +12,7 @@ then, where the file has them, the character n-grams of the word as written."""
 SUBWORDS = SOURCES.index("subwords")
 MISSING = len(SOURCES)
 
-Ranks = NDArray[np.int8]
+_Ranks = NDArray[np.int8]
 """For each wanted word, the index of its source, or ``MISSING``."""
 
 
@@ -37,7 +37,7 @@ def want(words: tuple[str, ...]) -> Wanted:
     return Wanted(words, table)
 
 
-def settle(wanted: Wanted, found: Iterable[tuple[bytes, Any]], into: NDArray[Any]) -> Ranks:
+def settle(wanted: Wanted, found: Iterable[tuple[bytes, Any]], into: NDArray[Any]) -> _Ranks:
     """Writes the best value found for each word into its row; the first of duplicates counts."""
     ranks = np.full(len(wanted.words), MISSING, np.int8)
     for form, value in found:
