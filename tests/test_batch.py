@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardner.batch import Batch, Features, Ragged, Store, TagSet
+from hardner.batch import Batch, Features, Ragged, Store, TagSet, bucket, group_by_width
 from hardner.errors import HardnerError
 from hardner.types import Sentence, Span
 
@@ -155,3 +155,29 @@ def test_tags_of_a_domain_begin_with_outside():
     assert DISEASE.tags == ("O", "B-Disease", "I-Disease")
     assert DRUG.tags[0] == "O"
     assert len(DRUG.tags) == 9
+
+
+lengths = st.lists(st.integers(0, 400), max_size=40).map(lambda w: np.array(w, np.int64))
+
+
+@given(lengths, st.integers(1, 2000), st.none() | st.integers(1, 9), st.booleans())
+def test_groups_hold_every_row_once_and_fit(widths, cells, most, rounded):
+    padded = [bucket(w) if rounded else w for w in widths.tolist()]
+    round_up = bucket if rounded else None
+    groups = [g.tolist() for g in group_by_width(widths, cells, most, round_up)]
+    assert sorted(row for group in groups for row in group) == list(range(len(widths)))
+    held = [[padded[row] for row in group] for group in groups]
+    assert [width for group in held for width in group] == sorted(padded, reverse=True)
+    for group in held:
+        assert len(group) == 1 or len(group) * max(group) <= cells
+        assert most is None or len(group) <= most
+        assert not rounded or len(set(group)) == 1
+    if not rounded:  # no group could take the widest of the next one as well
+        for group in held[:-1]:
+            full = max(1, cells // max(1, group[0]))
+            assert len(group) == min(full, most or full)
+
+
+def test_a_stores_groups_are_of_like_width():
+    assert [g.tolist() for g in store().groups(24)] == [[1, 0], [3, 2]]
+    assert [g.tolist() for g in store().groups(1)] == [[1], [0], [3], [2]]

@@ -1,6 +1,6 @@
 """Sentences as tensors: encoded once, kept on the device, batched by a gather."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -182,19 +182,16 @@ class Store:
                 wide["packed"] = most
         return wide
 
-    def groups(self, room: int) -> Iterator[Ints]:
-        """All rows, the longest first and those of like length together.
+    def row_widths(self) -> Ints:
+        """How wide each sentence is: the longest of its streams."""
+        streams = [self.tags, *self.streams.values()]
+        widest: Ints = np.stack([stream.widths[:-1] for stream in streams]).max(0)
+        return widest
 
-        Args:
-            room: For a group's words or pieces, whichever are more, padding counted.
-        """
-        order = np.argsort(self.tags.widths[:-1], kind="stable")[::-1].copy()
-        start = 0
-        while start < len(order):
-            widest = max(self.widths(order[start : start + 1]).values())
-            rows = order[start : start + max(1, room // widest)]
-            yield rows
-            start += len(rows)
+    def groups(self, max_cells: int) -> Iterator[Ints]:
+        """All rows, those of like width together; see `group_by_width`."""
+        round_up = None if self.device.type == "cpu" else bucket
+        return group_by_width(self.row_widths(), max_cells, round_up=round_up)
 
     def batch(self, rows: Tensor, widths: Mapping[str, int]) -> Batch:
         """The sentences at rows [M, B] (-1 for none); a task's domain is its first sentence's."""
@@ -223,6 +220,38 @@ def bucket(width: int) -> int:
         return -(-width // 16) * 16
     step = 1 << ((width - 1).bit_length() - 3)
     return -(-width // step) * step
+
+
+def group_by_width(
+    widths: Ints,
+    max_cells: int,
+    max_rows: int | None = None,
+    round_up: Callable[[int], int] | None = None,
+) -> Iterator[Ints]:
+    """Rows in groups of like width, the widest first, so that little of a batch is padding.
+
+    Args:
+        widths: Of each row.
+        max_cells: Rows of a group times the width that they are padded to; a row that is wider
+            is a group by itself.
+        max_rows: Rows of a group.
+        round_up: The width that a width is padded to. If given, a group holds rows of one padded
+            width, so that a row's padding depends on the row alone and not on its neighbours.
+    """
+    if round_up:
+        table = np.array([round_up(width) for width in range(int(widths.max(initial=0)) + 1)])
+        widths = table[widths]
+    order = np.argsort(widths, kind="stable")[::-1].copy()
+    descending = -widths[order]
+    start = 0
+    while start < len(order):
+        width = -descending[start]
+        size = max(1, max_cells // max(1, int(width)))
+        stop = start + min(size, max_rows or size)
+        if round_up:
+            stop = min(stop, int(np.searchsorted(descending, -width, "right")))
+        yield order[start:stop]
+        start = stop
 
 
 def _labels(sentence: Sentence, tag_set: TagSet, index: Mapping[str, int]) -> tuple[Ints, Ints]:

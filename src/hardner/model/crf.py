@@ -60,8 +60,8 @@ def loss(
 def posterior(emissions: Tensor, steps: Tensor) -> Posterior:
     """The distribution over a chain's paths, by the kernel that suits the device and the scores."""
     found = crf_scaled.sweep_scaled(emissions, steps) if emissions.device.type == "cpu" else None
-    slow = crf_line if crf_tree.overgrown(emissions) else crf_tree
-    return found or slow.sweep(emissions, steps)
+    slow = crf_line.sweep_line if crf_tree.overgrown(emissions) else crf_tree.sweep_tree
+    return found or slow(emissions, steps)
 
 
 class _LogPartition(Function):
