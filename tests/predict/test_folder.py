@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -100,22 +99,15 @@ def test_the_package_names_what_it_has() -> None:
     assert set(hardner.__all__) <= set(dir(hardner)) | {"Predictor", "load"}
 
 
-def test_importing_is_quick_and_waits_with_torch() -> None:
-    program = "import hardner, sys; print(sum(m in sys.modules for m in ('torch', 'numpy')))"
-    best = bare = 9.0
-    for _ in range(5):
-        for code in (program, "print(0)"):
-            started = time.perf_counter()
-            done = subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, check=True
-            )
-            spent = time.perf_counter() - started
-            assert done.stdout == "0\n"
-            if code is program:
-                best = min(best, spent)
-            else:
-                bare = min(bare, spent)
-    assert best - bare < 0.3
+def test_importing_waits_with_whatever_is_heavy() -> None:
+    program = "import hardner, sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert loaded.isdisjoint({"torch", "numpy", "typer", "rich", "safetensors", "tokenizers"})
+    ours = {name for name in done.stdout.split() if name.startswith("hardner")}
+    assert ours == {"hardner", "hardner.types"}
 
 
 @pytest.mark.parametrize("kind", ["bilstm", "transformer"])

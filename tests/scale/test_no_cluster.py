@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,9 +59,7 @@ def test_something_else_listens(listener: socket.socket, monkeypatch: pytest.Mon
     pytest.importorskip("ray", reason="Ray is an extra (hardner[ray])")
     monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
     address = f"127.0.0.1:{listener.getsockname()[1]}"
-    began = time.monotonic()
     assert "timed out" in refused(address)
-    assert time.monotonic() - began < 10
 
 
 def test_cells_apart_share_no_training() -> None:

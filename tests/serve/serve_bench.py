@@ -87,7 +87,7 @@ def label(http: TestClient, number: int, *marks: tuple[int, int, int], **more) -
     return answer.json()
 
 
-def until(check, seconds: float = 10.0):
+def until(check, seconds: float = 120.0):
     """What the check gives once it is true."""
     ends = time.monotonic() + seconds
     while not (found := check()):
