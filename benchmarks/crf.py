@@ -16,7 +16,7 @@ from record import record
 from torch import Tensor
 from torchcrf import CRF
 
-from hardner.model.crf import loss
+from hardner.model.crf import crf_loss
 from hardner.model.crf_decode import viterbi
 
 BATCH, TOKENS, TAGS, ROUNDS = 256, 60, 9, 40
@@ -36,7 +36,7 @@ def main() -> None:
 
     def our_loss() -> tuple[Tensor, ...]:
         scores = (p.unsqueeze(0) for p in parameters)
-        value = loss(emissions.unsqueeze(0), lengths, *scores, tags.unsqueeze(0)).sum()
+        value = crf_loss(emissions.unsqueeze(0), lengths, *scores, tags.unsqueeze(0)).sum()
         return value, *torch.autograd.grad(value, leaves)
 
     def peer_loss() -> tuple[Tensor, ...]:

@@ -13,7 +13,7 @@ from hardner.meta.draws import draw_episodes, drawing, offsets
 from hardner.meta.heads import heads_for
 from hardner.meta.loop import Training, devel_loss, initial_state, loop
 from hardner.meta.methods import METHODS, MethodSettings, method
-from hardner.model import crf_scaled, recurrent
+from hardner.model import crf, recurrent
 from hardner.model.layers import Params
 from hardner.model.runtime import CudaGraphRunner
 from hardner.model.tagger import Tagger
@@ -70,7 +70,7 @@ def test_what_a_gpu_computes_otherwise_leads_to_the_same(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Store, "widths", counted)
     monkeypatch.setattr(recurrent, "choose_kernel", lambda *_: "scan")
-    monkeypatch.setattr(crf_scaled, "sweep", lambda *_: None)
+    monkeypatch.setattr(crf, "scaled_sweep", lambda *_: None)
     assert_same(trained("hgda", dropout=0.0), expected)
 
 

@@ -7,27 +7,28 @@ import pytest
 import torch
 from torch import Tensor
 
-from hardner.model import crf_decode, crf_line, crf_scaled, crf_tree
+from hardner.model import crf, crf_decode, crf_forward
 
 NEVER = -torch.inf
 Chains = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
-each_kernel = pytest.mark.parametrize("kernel", ["scaled", "tree", "line"])
+each_kernel = pytest.mark.parametrize("kernel", ["scaled", "parallel", "stepwise"])
 each_rule = pytest.mark.parametrize("forbidden", [0.0, -1e4, NEVER])
 
 
 def only(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the other kernels away."""
     if kernel == "scaled":
-        monkeypatch.delattr(crf_tree, "sweep_scaled")
-        monkeypatch.delattr(crf_line, "sweep_scaled")
+        monkeypatch.delattr(crf, "parallel_sweep")
+        monkeypatch.delattr(crf, "stepwise_sweep")
+        monkeypatch.setattr(crf, "too_many_tags", lambda _: pytest.fail("the scaled one declined"))
         return
-    monkeypatch.setattr(crf_scaled, "sweep_scaled", lambda *_: None)
-    if kernel == "tree":
+    monkeypatch.setattr(crf, "scaled_sweep", lambda *_: None)
+    if kernel == "parallel":
         monkeypatch.setattr(crf_decode, "_one_by_one", crf_decode._by_halves)
     else:
-        monkeypatch.setattr(crf_tree, "_MOST_CELLS", 0)
-        monkeypatch.setattr(crf_line, "_MOST_CELLS", 1 << 8)
+        monkeypatch.setattr(crf, "too_many_tags", lambda _: True)
+        monkeypatch.setattr(crf_forward, "_MOST_CELLS", 1 << 8)
 
 
 def make_chains(

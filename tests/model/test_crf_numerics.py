@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.autograd import grad, gradcheck, gradgradcheck
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hardner.model import crf, crf_line, crf_scaled, crf_tree
-from hardner.model.crf_decode import kbest, viterbi
-from hardner.model.crf_marginals import Runs, marginals, run_marginals
+from hardner.model import crf, crf_forward
+from hardner.model.crf_decode import Runs, marginals, run_marginals, viterbi
+from hardner.model.crf_forward import parallel_sweep, scaled_sweep, stepwise_sweep
 
 
 @each_kernel
@@ -27,7 +27,7 @@ def test_first_and_second_derivatives(
     tags = torch.zeros(2, 2, 6, dtype=torch.long)
 
     def total(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Tensor:
-        return crf.loss(emissions, chains[1], transitions + rule, start, end, tags)
+        return crf.crf_loss(emissions, chains[1], transitions + rule, start, end, tags)
 
     leaves = [x.requires_grad_() for x in (chains[0], *chains[2:])]
     assert gradcheck(total, leaves)
@@ -44,7 +44,7 @@ def test_extreme_scores(size: float, dtype: torch.dtype, forbidden: float) -> No
     worst, _ = viterbi(-chains[0], *chains[1:])
     leaves = [x.requires_grad_() for x in (chains[0], *chains[2:])]
     for tags in (best, worst):
-        value = crf.loss(*chains, tags)
+        value = crf.crf_loss(*chains, tags)
         assert value.isfinite().all()
         assert (value >= 0).all()
         first = grad(value.sum(), leaves, create_graph=True)
@@ -52,14 +52,14 @@ def test_extreme_scores(size: float, dtype: torch.dtype, forbidden: float) -> No
         assert all(g.isfinite().all() for g in (*first, *second))
     with torch.no_grad():
         exact = [x.double() if x.is_floating_point() else x for x in chains]
-        value = crf.loss(*exact, worst)
+        value = crf.crf_loss(*exact, worst)
         for task, row, paths, scores in enumerate_paths(exact):
             taken = (paths == worst[task, row, : paths.shape[1]]).all(-1)
             expected = scores.logsumexp(0) - scores[taken][0]
             torch.testing.assert_close(value[task, row], expected, rtol=1e-9, atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", ["tree", "line"])
+@pytest.mark.parametrize("kernel", ["parallel", "stepwise"])
 @pytest.mark.parametrize("size", [1.0, 1e4])
 @each_rule
 def test_single_precision_as_on_a_gpu(
@@ -71,13 +71,13 @@ def test_single_precision_as_on_a_gpu(
     def value_and_slopes(dtype: torch.dtype) -> tuple[Tensor, ...]:
         scores = (x.to(dtype) if x.is_floating_point() else x for x in (emissions * size, *rest))
         chains = [x.requires_grad_(x.is_floating_point()) for x in scores]
-        value = crf.loss(*chains, tags)
+        value = crf.crf_loss(*chains, tags)
         return value, *grad(value.sum(), [chains[0], *chains[2:]])
 
     expected = value_and_slopes(torch.float64)
     only(kernel, monkeypatch)
-    for module in (crf, crf_line, crf_tree):
-        monkeypatch.setattr(module, "exact", lambda x: x)
+    for module in (crf, crf_forward):
+        monkeypatch.setattr(module, "as_precise", lambda x: x)
     found = value_and_slopes(torch.float32)
     assert (found[0] >= 0).all()
     for a, b in zip(found, expected, strict=True):
@@ -87,7 +87,9 @@ def test_single_precision_as_on_a_gpu(
 def test_forbidding_everything_is_finite() -> None:
     emissions, lengths, transitions, start, end = make_chains()
     leaf = torch.full_like(transitions, NEVER, requires_grad=True)
-    value = crf.loss(emissions, lengths, leaf, start, end, torch.zeros(3, 4, 5, dtype=torch.long))
+    value = crf.crf_loss(
+        emissions, lengths, leaf, start, end, torch.zeros(3, 4, 5, dtype=torch.long)
+    )
     assert value.isfinite().all()
     assert grad(value.sum(), leaf)[0].isfinite().all()
     nowhere = torch.full_like(emissions, NEVER, requires_grad=True)
@@ -108,8 +110,8 @@ def test_padding_and_empty_sentences_have_no_effect(
     padding = torch.arange(5) >= chains[1].unsqueeze(-1)
     tags = torch.arange(60).remainder(4).view(3, 4, 5)
     junk = chains[0].masked_fill(padding.unsqueeze(-1), torch.nan).requires_grad_()
-    ours = crf.loss(junk, *chains[1:], tags.masked_fill(padding, 77))
-    assert ours.equal(crf.loss(*chains, tags))
+    ours = crf.crf_loss(junk, *chains[1:], tags.masked_fill(padding, 77))
+    assert ours.equal(crf.crf_loss(*chains, tags))
     assert ours[chains[1] == 0].eq(0).all()
     slope = grad(ours.sum(), junk, create_graph=True)[0]
     assert slope[padding].eq(0).all()
@@ -121,16 +123,18 @@ def test_padding_and_empty_sentences_have_no_effect(
 @each_rule
 def test_kernels_agree_or_the_fast_one_declines(spread: float, forbidden: float) -> None:
     emissions, lengths, *rest = make_chains(tasks=2, rows=8, tokens=37, tags=9, forbidden=forbidden)
-    mask = crf.mask_of(lengths, emissions.shape[2])
-    made = crf.chain(spread * emissions, mask, *rest)
-    found = [k.sweep(made.emissions, made.steps) for k in (crf_scaled, crf_line, crf_tree)]
+    made = crf.linear_chain(spread * emissions, lengths, *rest)
+    kernels = (scaled_sweep, stepwise_sweep, parallel_sweep)
+    found = [kernel(made.emissions, made.steps) for kernel in kernels]
     assert found[0] is not None or spread >= 50
     *others, safe = [kernel for kernel in found if kernel is not None]
     for fast in others:
         close(fast.log_partition(), safe.log_partition())
-        for a, b in zip(fast.expected(made.offset), safe.expected(made.offset), strict=True):
+        for a, b in zip(
+            fast.expected_counts(made.offset), safe.expected_counts(made.offset), strict=True
+        ):
             close(a, b)
-        close(fast.pairs(), safe.pairs())
+        close(fast.pair_marginals(), safe.pair_marginals())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -142,14 +146,16 @@ def test_the_fast_kernel_declines_before_digits_are_lost(dtype: torch.dtype) -> 
     for want in torch.arange(0, 800, 4, dtype=dtype):
         wanted = (emissions * want)[None, None]  # [1, 1, 6, 3]
         wanted[emissions.expand_as(wanted) == 0] = 0
-        fast, safe = crf_scaled._sweep(wanted, steps), crf_tree.sweep_tree(wanted, steps)
+        fast, safe = crf_forward._scaled_sweep(wanted, steps), parallel_sweep(wanted, steps)
         declined.append(fast is None)
         if fast is not None:
             torch.testing.assert_close(
                 fast.log_partition(), safe.log_partition(), rtol=1e-6, atol=1e-6, check_dtype=False
             )
             for a, b in zip(
-                fast.expected(torch.ones(1, 1)), safe.expected(torch.ones(1, 1)), strict=True
+                fast.expected_counts(torch.ones(1, 1)),
+                safe.expected_counts(torch.ones(1, 1)),
+                strict=True,
             ):
                 torch.testing.assert_close(a, b, rtol=0, atol=1e-5, check_dtype=False)
     assert declined[-1]
@@ -162,7 +168,9 @@ def test_half_precision_is_computed_in_full(dtype: torch.dtype) -> None:
     full = [x.double() if x.is_floating_point() else x for x in chains]
     tags = torch.arange(720).remainder(4).view(3, 8, 30)
     rounding = {"rtol": torch.finfo(dtype).eps, "atol": 1e-5}
-    torch.testing.assert_close(crf.loss(*chains, tags), crf.loss(*full, tags).to(dtype), **rounding)
+    torch.testing.assert_close(
+        crf.crf_loss(*chains, tags), crf.crf_loss(*full, tags).to(dtype), **rounding
+    )
     torch.testing.assert_close(marginals(*chains), marginals(*full).to(dtype), **rounding)
 
 
@@ -170,9 +178,9 @@ def test_autocast_has_no_effect() -> None:
     chains = make_chains(rows=8, tokens=30, dtype=torch.float32)
     leaves = [x.requires_grad_() for x in (chains[0], *chains[2:])]
     tags = torch.zeros(3, 8, 30, dtype=torch.long)
-    plain = grad(crf.loss(*chains, tags).sum(), leaves)
+    plain = grad(crf.crf_loss(*chains, tags).sum(), leaves)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        cast = grad(crf.loss(*chains, tags).sum(), leaves)
+        cast = grad(crf.crf_loss(*chains, tags).sum(), leaves)
     assert all(a.equal(b) for a, b in zip(plain, cast, strict=True))
 
 
@@ -202,15 +210,14 @@ def test_other_devices_never_wait_for_data() -> None:
     leaves = [chains[0], *chains[2:]]
     tags = torch.zeros(3, 256, 60, dtype=torch.long, device="meta")
     with Ops() as ops:
-        slopes = grad(crf.loss(*chains, tags).sum(), leaves)
+        slopes = grad(crf.crf_loss(*chains, tags).sum(), leaves)
     assert [s.shape for s in slopes] == [x.shape for x in leaves]
     assert ops.count < 500  # views included
     with Ops():
-        slopes = grad(crf.loss(*chains, tags).sum(), leaves, create_graph=True)
+        slopes = grad(crf.crf_loss(*chains, tags).sum(), leaves, create_graph=True)
         grad(sum(s.square().sum() for s in slopes), leaves)
     with Ops():
         assert viterbi(*chains)[0].shape == (3, 256, 60)
-        assert kbest(*chains, k=3)[0].shape == (3, 256, 3, 60)
         index = torch.zeros(7, dtype=torch.long, device="meta")
         table = torch.ones(9, 9, dtype=torch.bool, device="meta")
         runs = Runs(index, index, index, tags[0, :7, :4])

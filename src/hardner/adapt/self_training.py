@@ -23,7 +23,7 @@ from torch.nn.functional import pad
 from hardner.batch import Batch, Ints, Store
 from hardner.meta.terms import Losses
 from hardner.model import crf
-from hardner.model.crf_chain import FLOOR, chain
+from hardner.model.crf_forward import FLOOR
 from hardner.model.decoders import FORBIDDEN, UNSHOWN, DecoderKind, Emissions, tag_loss
 from hardner.model.heads import mean_over
 from hardner.model.layers import SCORING, Mode, Params, mask_of
@@ -68,9 +68,8 @@ class SoftLabels:
 def soft_labels(emissions: Emissions) -> SoftLabels:
     """Of decoders, under what their schemes allow."""
     scores, lengths, limits = emissions
-    mask = pad(mask_of(lengths, scores.shape[2]), (0, 1))  # one more word outside, behind the last
-    made = chain(pad(scores, (0, 0, 0, 1)), mask, *limits)
-    pairs = crf.posterior(made.emissions, made.steps).pairs()  # [M, B, T + 1, S, S]
+    longer = pad(scores, (0, 0, 0, 1))  # one more word outside, behind the last
+    pairs = crf.posterior(crf.linear_chain(longer, lengths, *limits)).pair_marginals()
     steps = pairs.sum(2)
     steps[..., -1, -1] = 0  # in the padding
     return SoftLabels(pairs.sum(-2)[:, :, :-1, :-1], steps)

@@ -1,12 +1,17 @@
-"""The best paths of a linear chain. Arguments as in `hardner.model.crf`; the padding reads -1."""
+"""What is read off a linear chain: the best path, and probabilities of tags and of spans.
+
+Arguments as in `hardner.model.crf`.
+"""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from hardner.model.crf_chain import chain, exact
-from hardner.model.crf_tree import halves, join, overgrown, unhalve
+from hardner.model.crf import linear_chain, posterior
+from hardner.model.crf_forward import as_precise, halves, join_stretches, too_many_tags, unhalve
 from hardner.model.layers import mask_of
 
 PADDING = -1
@@ -16,47 +21,20 @@ PADDING = -1
 def viterbi(
     emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The best path [M, B, T] and its score [M, B], minus infinity if every path is forbidden."""
-    mask = mask_of(lengths, emissions.shape[2])
-    made = chain(emissions, mask, transitions, start, end)
-    kernel = choose_decoder(made.emissions)
-    tags, scores = kernel(exact(made.emissions), exact(made.steps))
-    return tags.masked_fill(~mask, PADDING), (scores + made.offset).to(emissions.dtype)
+    """The best path [M, B, T], -1 in the padding, and its score [M, B].
 
-
-@torch.no_grad()
-def kbest(
-    emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor, k: int
-) -> tuple[Tensor, Tensor]:
-    """The ``k`` best paths [M, B, k, T] and their scores [M, B, k], best first.
-
-    Where there are fewer paths that are not forbidden, scores are minus infinity and tags -1.
+    The score is minus infinity if every path is forbidden.
     """
+    chain = linear_chain(emissions, lengths, transitions, start, end)
+    kernel = choose_decoder(chain.emissions)
+    tags, scores = kernel(as_precise(chain.emissions), as_precise(chain.steps))
     mask = mask_of(lengths, emissions.shape[2])
-    made = chain(emissions, mask, transitions, start, end)
-    unaries, steps = exact(made.emissions), exact(made.steps)
-    ranked = torch.full_like(unaries[:, :, 0, :, None].expand(-1, -1, -1, k), -torch.inf)
-    ranked[:, :, -1, 0] = 0  # [M, B, S, k], the k best ways to each tag
-    pointers = []
-    for unary in unaries.unbind(2):
-        ways = (ranked.unsqueeze(-1) + steps[:, None, :, None]).flatten(2, 3)  # [M, B, S * k, S]
-        best, pointer = ways.topk(k, dim=2)
-        ranked = best.mT + unary.unsqueeze(-1)
-        pointers.append(pointer.mT.flatten(2))  # [M, B, S * k], into the S * k before
-    scores, way = (ranked + steps[:, None, :, -1:]).flatten(2).topk(k, dim=2)  # [M, B, k]
-    path = []
-    for pointer in reversed(pointers):
-        path.append(way // k)
-        way = pointer.gather(2, way)
-    tags = torch.stack(path[::-1], dim=-1)  # [M, B, k, T]
-    there = mask.unsqueeze(2) & (scores > -torch.inf).unsqueeze(-1)
-    scores = scores + made.offset.unsqueeze(-1)
-    return tags.masked_fill(~there, PADDING), scores.to(emissions.dtype)
+    return tags.masked_fill(~mask, PADDING), (scores + chain.offset).to(emissions.dtype)
 
 
 def choose_decoder(emissions: Tensor) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """By halves on a GPU, unless tags are very many."""
-    one_by_one = emissions.device.type == "cpu" or overgrown(emissions)
+    one_by_one = emissions.device.type == "cpu" or too_many_tags(emissions)
     return _one_by_one if one_by_one else _by_halves
 
 
@@ -80,7 +58,7 @@ def _one_by_one(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
 
 def _by_halves(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
     """By joining stretches, then choosing the tag in the middle of each, the longest first."""
-    levels = join(emissions, steps, torch.amax)
+    levels = join_stretches(emissions, steps, torch.amax)
     outside = steps.shape[-1] - 1
     best, last = (levels[-1][:, :, :, outside] + steps[:, None, None, :, -1]).max(-1)  # [M, B, 1]
     ahead = torch.full_like(last, outside)
@@ -95,3 +73,66 @@ def _by_halves(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
         ahead = unhalve(first, middle, ahead[:, :, pairs:])
         last = unhalve(middle, final, last[:, :, pairs:])
     return last, best.squeeze(-1)
+
+
+class Runs(NamedTuple):
+    """Tags of one or more tokens in a row, each run at a place in a sentence."""
+
+    task: Tensor  # [N]
+    row: Tensor  # [N], the sentence
+    start: Tensor  # [N], the first token
+    tags: Tensor  # [N, L], -1 behind the last
+
+
+def marginals(
+    emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor
+) -> Tensor:
+    """The probability of each tag of each token, 0 in the padding: [M, B, T, C]."""
+    chain = linear_chain(emissions, lengths, transitions, start, end)
+    tags, _ = posterior(chain).expected_counts(torch.ones_like(chain.offset))
+    return tags[..., :-1].to(emissions.dtype)
+
+
+def run_marginals(
+    emissions: Tensor,
+    lengths: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    runs: Runs,
+    opens: Tensor | None = None,
+    closes: Tensor | None = None,
+) -> Tensor:
+    """The probability that the tokens of each run have its tags: [N], 0 for one that does not fit.
+
+    With the tables of a tagging scheme, it is the probability of a span: that its tokens have its
+    tags and that it goes on at neither side. The ends of a sentence open and close every span.
+
+    Args:
+        opens: [C, C], whether a run that begins with one tag (column) may follow another (row).
+        closes: [C, C], whether a run that ends with one tag (row) may precede another (column).
+    """
+    tokens = emissions.shape[2]
+    longer = pad(emissions, (0, 0, 0, 1))  # one token outside behind the last
+    chain = linear_chain(longer, lengths, transitions, start, end)
+    pairs = posterior(chain).pair_marginals()  # [M, B, T + 1, S, S]
+
+    there, tags = runs.tags >= 0, runs.tags.clamp(min=0)  # [N, L]
+    count = there.sum(-1)
+    head, tail = tags[:, 0], tags.gather(1, count.unsqueeze(-1) - 1).squeeze(-1)
+    enter = pairs[runs.task, runs.row, runs.start, :, head]  # [N, S]
+    leave = pairs[runs.task, runs.row, (runs.start + count).clamp(max=tokens), tail]  # [N, S]
+    if opens is not None:
+        enter = enter * pad(opens, (0, 1, 0, 1), value=True).mT[head]
+    if closes is not None:
+        leave = leave * pad(closes, (0, 1, 0, 1), value=True)[tail]
+
+    task, row = runs.task.unsqueeze(-1), runs.row.unsqueeze(-1)  # [N, 1]
+    token = runs.start.unsqueeze(-1) + torch.arange(tags.shape[1], device=tags.device)
+    token = token.clamp(max=tokens)  # [N, L]
+    moved = pairs[task, row, token[:, 1:], tags[:, :-1], tags[:, 1:]]  # [N, L - 1]
+    reached = torch.cat((enter.sum(-1, keepdim=True), moved), dim=-1)
+    held = pairs.sum(-2)[task, row, token, tags]  # [N, L]
+    # The posterior is a Markov chain: P(y_1 .. y_n) = prod P(y_t-1, y_t) / prod P(y_t).
+    ratio = (reached / held).masked_fill(held == 0, 0).masked_fill(~there, 1)
+    return (ratio.prod(-1) * leave.sum(-1)).to(emissions.dtype)

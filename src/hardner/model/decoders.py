@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Batch, TagSet
-from hardner.model import crf
+from hardner.model.crf import crf_loss
 from hardner.model.encoders import Encoded
 from hardner.model.heads import cross_entropy, mean_over
 from hardner.model.layers import Params, linear, mask_of, uniform
@@ -113,7 +113,7 @@ def tag_loss(kind: DecoderKind, emissions: Emissions, batch: Batch) -> Tensor:
     scores = scores.float() if scores.dtype.itemsize < 4 else scores
     tags = batch.tags.expand(scores.shape[:3])
     if kind == "crf":
-        return mean_over(crf.loss(scores, lengths, *chain, tags), lengths > 0)
+        return mean_over(crf_loss(scores, lengths, *chain, tags), lengths > 0)
     foreign = chain.transitions.amax(1) == FORBIDDEN  # [M, C]: no tag may come before it
     values = cross_entropy(scores.masked_fill(foreign[:, None, None], UNSHOWN), tags)
     known = scores.detach().gather(-1, tags.unsqueeze(-1)).squeeze(-1) > UNSHOWN / 2

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.model import crf
+from hardner.model.crf import crf_loss
 from hardner.model.decoders import TransitionScores
 from hardner.schemes import spans_to_tags
 from hardner.tag.engine import Engine
@@ -91,7 +91,7 @@ def loss_of(
         total = 0.0
         for scores, lengths, chain, tags in parts:
             cooled = TransitionScores(*(part / temperatures for part in chain))
-            total += crf.loss(scores / temperatures, lengths, *cooled, tags).sum().item()
+            total += crf_loss(scores / temperatures, lengths, *cooled, tags).sum().item()
         return total
 
     return loss

@@ -15,8 +15,7 @@ from torch import Tensor
 from hardner.batch import Ints, Store, TagSet, bucket
 from hardner.model.bert import BertEncoder
 from hardner.model.branched import Branched
-from hardner.model.crf_decode import viterbi
-from hardner.model.crf_marginals import Runs, run_marginals
+from hardner.model.crf_decode import Runs, run_marginals, viterbi
 from hardner.model.decoders import Emissions, TransitionScores
 from hardner.model.encoders import Encoded, PieceEncoder
 from hardner.model.layers import SCORING, Params, part_of

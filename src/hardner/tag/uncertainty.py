@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hardner.batch import Batch, TagSet
-from hardner.model.crf import posterior
-from hardner.model.crf_chain import chain
+from hardner.model.crf import linear_chain, posterior
 from hardner.model.layers import SCORING, Params, mask_of
 from hardner.model.tagger import Tagger
 from hardner.schemes import parse_tag
@@ -141,8 +140,8 @@ def entropies(
         itself [M, B, T]; and the chance that not all tags are the first, ``O`` [M, B].
     """
     mask = mask_of(lengths, emissions.shape[2])  # [M, B, T]
-    made = chain(emissions, mask, transitions, start, end)
-    pairs = posterior(made.emissions, made.steps).pairs()  # [M, B, T, S, S], outside is the last
+    chain = linear_chain(emissions, lengths, transitions, start, end)
+    pairs = posterior(chain).pair_marginals()  # [M, B, T, S, S], outside is the last
     before, after = pairs.sum(-1), pairs.sum(-2)  # [M, B, T, S]
     # H(y) = sum H(y_t | y_t-1), as the posterior is a Markov chain.
     given = (_entropy(pairs.flatten(-2)) - _entropy(before)).clamp(min=0)  # [M, B, T]
