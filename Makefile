@@ -45,8 +45,8 @@ docs: $(TESTED)
 # The bundled model, from text and corpora; it wants a GPU.
 model: $(READY)
 	$(BIN)/hardner pretrain encoder $(TEXT)/*.txt.xz --out runs/pretrain --steps 14000 --without $(CORPORA)
-	$(BIN)/hardner train experiments/bundled.toml --data.root $(CORPORA) --encoder.folder runs/pretrain/model
-	$(BIN)/hardner train experiments/start.toml --data.root $(CORPORA) --encoder.folder runs/pretrain/model
+	$(BIN)/hardner train bundled --data.root $(CORPORA) --encoder.folder runs/pretrain/model
+	$(BIN)/hardner train start --data.root $(CORPORA) --encoder.folder runs/pretrain/model
 	$(BIN)/python experiments/pack.py runs/bundled runs/start $(CORPORA)
 
 bench: $(TESTED)

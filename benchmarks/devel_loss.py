@@ -2,7 +2,7 @@
 
     python benchmarks/devel_loss.py [CORPORA] [--method NAME]...
 
-As in experiments/METHOD-disease.toml: the sources are of Drug, Gene and Species, the network is the
+As in the experiment METHOD/disease: the sources are of Drug, Gene and Species, the network is the
 BiLSTM of the preset `paper`. On a CPU the sources are three corpora instead of six, the network is
 half as wide, and an iteration has four tasks instead of eight. The loss is measured the method's
 own way (after adaptation, where it adapts) on the same episodes before and after, so it can be
@@ -14,7 +14,6 @@ import json
 import sys
 import tempfile
 import time
-import tomllib
 from pathlib import Path
 
 import torch
@@ -24,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from hardner.meta.config import merged
 from hardner.meta.experiment import experiment
+from hardner.meta.experiment_table import experiment_tables
 from hardner.meta.methods import METHODS
 from hardner.meta.run import run_experiment
 
 ITERATIONS = 200
-EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 GPU = torch.cuda.is_available()
 DEVICE = torch.cuda.get_device_name() if GPU else "CPU, 1 core"
 SMALLER = {
@@ -40,8 +39,7 @@ SMALLER = {
 
 def devel_losses(name: str, root: str) -> tuple[float, float]:
     """Before and after training by a method."""
-    path = EXPERIMENTS / f"{name}-disease.toml"
-    table = tomllib.loads(path.read_text("utf-8")) if path.exists() else {"method": name}
+    table = experiment_tables().get(f"{name}/disease", {"method": name})
     few = {
         "target": "Disease",
         "data": {"root": root},

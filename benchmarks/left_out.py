@@ -2,8 +2,8 @@
 
     python benchmarks/left_out.py runs/types-disease runs/types-gene --root CORPORA
 
-Each run is a model that was trained without a domain (experiments/types-disease.toml and its
-like, or multitask-disease.toml and its like for a BiLSTM). It is fitted to a few training
+Each run is a model that was trained without a domain (of the experiment types/disease and its
+like, or multitask/disease and its like for a BiLSTM). It is fitted to a few training
 sentences, other ones than the table of results draws, of each of the benchmark's corpora of that
 domain, and scored on devel sentences. No test sentence is read. Lines go where `trials.py` says.
 """

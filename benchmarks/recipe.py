@@ -81,7 +81,7 @@ REHEARSAL = {
     "inner": {"steps": 5, "rate": 1e-3, "optimizer": "adamw", "decoder": 20.0, "fresh": True},
     "train": {"tasks": 8, "shots": 10, "rate": 5e-5},
 }
-"""As in experiments/types-hgda-*.toml."""
+"""As in the experiments types-hgda/*."""
 START = Start(1500, 0.5)
 OF_WORDS = Start(1500)
 """What a BiLSTM starts from: there is no pre-trained one to lie half-way from."""

@@ -1,10 +1,11 @@
 """Makes what is bundled of two runs: python experiments/pack.py RUN START CORPORA [OUT]
 
-RUN, of bundled.toml, has a decoder for each type of each corpus. Decoders are linear, so that the
-mean of several is what they say together; those of one kind of mention become one. Their scores
-are then calibrated on devel sentences of the corpora that were not trained on. Of START, of
-start.toml, the encoder is kept: where adaptations begin. OUT gets a folder of each, in 8 bits, and
-one of the decoders that became one, for those who want the guidelines of a single corpus.
+RUN, of the experiment `bundled`, has a decoder for each type of each corpus. Decoders are linear,
+so that the mean of several is what they say together; those of one kind of mention become one.
+Their scores are then calibrated on devel sentences of the corpora that were not trained on. Of
+START, of the experiment `start`, the encoder is kept: where adaptations begin. OUT gets a folder of
+each, in 8 bits, and one of the decoders that became one, for those who want the guidelines of a
+single corpus.
 """
 
 import sys

@@ -176,12 +176,12 @@ def test_an_experiment_starts_from_word_vectors(call, tmp_path):
 
 def test_a_run_is_tested_on_what_it_left_out(call, tmp_path):
     (tmp_path / "hgda.toml").write_text(EXPERIMENT)
-    assert call("train", "hgda.toml", "--target", "Gene", "--out", "run_experiment")[0] == 0
+    assert call("train", "hgda.toml", "--target", "Gene", "--out", "run")[0] == 0
     few = ("--shots", "3", "--samples", 1)
-    code, _, err = call("evaluate", "run_experiment", "--corpora", "Gene,Drug", *few)
+    code, _, err = call("evaluate", "run", "--corpora", "Gene,Drug", *few)
     assert code == 0
     assert "Drug" not in err
-    code, _, err = call("evaluate", "run_experiment", "--corpora", "Drug", *few)
+    code, _, err = call("evaluate", "run", "--corpora", "Drug", *few)
     assert (code, err) == (1, "hardner: run left Gene out, and none of Drug is of it\n")
 
 

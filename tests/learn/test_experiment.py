@@ -1,14 +1,16 @@
-"""Experiments: every key checked, presets under files under overrides, and the files themselves."""
+"""Experiments: every key checked, presets under files under overrides, and the named ones."""
 
-import importlib.util
+import json
 import tomllib
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from typer.testing import CliRunner
 
-from hardner import checkpoint
+from hardner import checkpoint, corpora
+from hardner.cli import app
 from hardner.errors import HardnerError
 from hardner.meta.config import merged, toml
 from hardner.meta.experiment import (
@@ -23,20 +25,11 @@ from hardner.meta.experiment import (
     parse_override,
     read_experiment,
 )
+from hardner.meta.experiment_table import experiment_tables, load_experiment, run_name
 from hardner.meta.methods import METHODS
 from hardner.meta.presets import TRAINING_PRESETS
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted((ROOT / "experiments").glob("*.toml"))
-
-
-def made_by() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make", ROOT / "experiments" / "make.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def refused(table: dict[str, object]) -> str:
@@ -46,25 +39,45 @@ def refused(table: dict[str, object]) -> str:
     return str(found.value)
 
 
-def test_the_files_are_those_that_the_template_makes() -> None:
-    make = made_by()
-    made = {f"{name}.toml": make.text(name, table) for name, table in make.tables().items()}
-    assert {path.name: path.read_text("utf-8") for path in FILES} == made
+def digest(name: str) -> str:
+    table = load_experiment(name).table()
+    return sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()[:16]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_each_file_opens_with_its_command_and_loads(path: Path) -> None:
-    assert path.read_text("utf-8").startswith(f"# hardner train experiments/{path.name}\n")
-    found = read_experiment(path).data
-    assert (found.layout, found.root) in (
+@pytest.mark.parametrize(
+    ("name", "recorded"),
+    [
+        ("hgda/disease", "1fcc7b2e63ffa388"),
+        ("types/gene", "09d9395a42703bba"),
+        ("types-hgda/drug", "e9a14e2827de2f5e"),
+        ("metaner-lambda-0.2/heterogeneous", "d67c93eed921f2dc"),
+        ("mtbioner/four-bilstm", "d7fa5e0090f022a1"),
+        ("multigranularity-cls/bc2gm", "c9546684cb97211f"),
+        ("metaner/full", "ff4cc028f9277d28"),
+        ("multitask/genes", "b11826018a3b0c55"),
+        ("wpz/heterogeneous", "41cf1af3854813f0"),
+        ("bundled", "97542d71d7f02431"),
+        ("start", "5fd7961b93877289"),
+    ],
+)
+def test_named_experiments_are_those_that_the_published_rows_ran(name: str, recorded: str) -> None:
+    assert digest(name) == recorded
+
+
+@pytest.mark.parametrize("name", experiment_tables())
+def test_each_named_experiment_loads(name: str) -> None:
+    found = load_experiment(name)
+    assert (found.data.layout, found.data.root) in (
         ("catalogue", "../shared/corpora"),
         ("folders", "runs/genes"),
     )
+    assert set(found.data.corpora) <= set(corpora.catalogue()) or found.data.layout == "folders"
+    assert run_name(name) == name.replace("/", "-")
 
 
-def test_the_encoder_that_files_start_from_is_there_and_is_what_the_page_says() -> None:
+def test_the_encoder_that_experiments_start_from_is_there_and_is_what_the_page_says() -> None:
     folder = "experiments/encoder"
-    assert read_experiment(ROOT / "experiments" / "types-disease.toml").encoder.folder == folder
+    assert load_experiment("types/disease").encoder.folder == folder
     config = checkpoint.load_checkpoint(ROOT / folder).config
     last = config["history"][-1]
     page = (ROOT / "docs" / "pretraining.md").read_text("utf-8")
@@ -73,12 +86,58 @@ def test_the_encoder_that_files_start_from_is_there_and_is_what_the_page_says() 
     assert f"The mean loss of its last 1,000 steps was {last['loss']:.2f}." in page
 
 
-def test_the_files_cover_every_method_and_target() -> None:
-    found = [read_experiment(path) for path in FILES]
+def test_named_experiments_cover_every_method_and_target() -> None:
+    found = [load_experiment(name) for name in experiment_tables()]
     assert {e.method for e in found} == set(METHODS)
     for name in ("hgda", "hgda-nes", "hgda-both", "metaner", "maml", "multitask", "dann", "wpz"):
         targets = {e.target for e in found if e.method == name}
         assert targets >= {"Disease", "Drug", "Gene", "Species"}
+
+
+def test_a_name_or_a_file_can_be_loaded_with_overrides(tmp_path: Path) -> None:
+    named = load_experiment("hgda/gene", parse_override("inner.steps", "3"))
+    assert (named.target, named.inner.steps) == ("Gene", 3)
+    path = tmp_path / "my.own.toml"
+    path.write_text(toml(named.table()))
+    assert load_experiment(path) == named
+    assert run_name(path) == "my.own"
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("hgda/diseases", "hgda/disease"),
+        ("hgda-disease", "hgda/disease"),
+        ("metaner", "metaner/gene"),
+    ],
+)
+def test_an_unknown_name_is_told_the_nearest(name: str, near: str) -> None:
+    with pytest.raises(HardnerError) as found:
+        load_experiment(name)
+    said = str(found.value)
+    assert said.startswith(f"no experiment {name!r}; the nearest are ")
+    assert near in said
+    assert "\n" not in said
+
+
+def test_the_list_shows_what_a_pattern_matches() -> None:
+    done = CliRunner().invoke(app, ["experiments", "hgda*/disease"], env={"COLUMNS": "120"})
+    assert done.exit_code == 0
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["hgda/disease", "hgda", "paper", "bilstm", "Disease"] in rows
+    assert all(row[0].endswith("/disease") for row in rows[1:])
+    everything = json.loads(CliRunner().invoke(app, ["experiments", "--json"]).stdout)
+    assert [row.pop("name") for row in everything] == list(experiment_tables())
+    assert [experiment(row) for row in everything] == [*map(load_experiment, experiment_tables())]
+    nothing = CliRunner().invoke(app, ["experiments", "hgda/deseases"])
+    assert str(nothing.exception) == "no experiment's name holds 'hgda/deseases'"
+
+
+def test_what_is_shown_trains_the_same_when_saved(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["train", "types-hgda/drug", "--show", "--seed", "4"])
+    path = tmp_path / "mine.toml"
+    path.write_text(done.stdout)
+    assert load_experiment(path) == load_experiment("types-hgda/drug", {"seed": 4})
 
 
 def test_the_papers_values() -> None:

@@ -27,7 +27,7 @@ from hardner.cli.serve import serve_command
 from hardner.cli.suggest import suggest_command
 from hardner.cli.table import table_command
 from hardner.cli.tag import tag_command
-from hardner.cli.train import TRAIN_CONTEXT, train_command
+from hardner.cli.train import TRAIN_CONTEXT, experiments_command, train_command
 from hardner.errors import HardnerError
 
 # Read when torch is loaded, which commands do late: how long a thread looks out for work before it
@@ -68,6 +68,7 @@ app.command("adapt")(adapt_command)
 app.command("convert")(convert_command)
 app.command("corpora")(corpora_command)
 app.command("train", context_settings=TRAIN_CONTEXT)(train_command)
+app.command("experiments")(experiments_command)
 app.command("hardness")(hardness_command)
 app.command("evaluate")(evaluate_command)
 app.command()(curves)

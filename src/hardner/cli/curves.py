@@ -11,7 +11,7 @@ from hardner.errors import HardnerError
 
 
 def curves(
-    files: Annotated[list[Path], typer.Argument(metavar="EXPERIMENT.toml...")],
+    files: Annotated[list[Path], typer.Argument(metavar="EXPERIMENT...")],
     corpora: Annotated[
         str, typer.Option(help="Trained on, with commas between; by default the experiment's.")
     ] = "",
@@ -42,19 +42,19 @@ def curves(
 
     Examples:
 
-    - `hardner curves experiments/multigranularity-ncbi-disease.toml --pairs`
-    - `hardner curves experiments/mtbioner-four.toml experiments/mtbioner-four-in-turn.toml`
+    - `hardner curves multigranularity/ncbi-disease --pairs`
+    - `hardner curves mtbioner/four mtbioner/four-in-turn`
     """
     from hardner.evaluate import relations
     from hardner.evaluate.curve_lines import Place, Point, read
     from hardner.evaluate.curves import CURVES, SPACE, Study
-    from hardner.meta.experiment import read_experiment as read_experiment
+    from hardner.meta.experiment_table import load_experiment
 
     overrides: dict[str, object] = {} if device == "auto" else {"device": device}
     overrides |= {"train": {"iterations": iterations}} if iterations else {}
     studies = []
     for path in files:
-        experiment = read_experiment(path, overrides)
+        experiment = load_experiment(path, overrides)
         names = tuple(corpora.split(",")) if corpora else experiment.data.corpora
         if not names:
             raise HardnerError(f"{path} names no corpora: give --corpora")

@@ -51,7 +51,7 @@ def evaluate_command(
         list[Path],
         typer.Argument(
             metavar="MODEL_OR_RUN...",
-            help="Folders of runs or models, or experiment files (.toml), which are trained.",
+            help="Folders of runs or models, or experiments (names or .toml), which are trained.",
         ),
     ],
     protocol: Annotated[
@@ -113,7 +113,7 @@ def evaluate_command(
     - `hardner evaluate runs/hgda-disease runs/hgda-gene --root ../shared/corpora`
     - `hardner evaluate runs/hgda-disease --corpora NCBI-disease --shots 5,10 --samples 3`
     - `hardner evaluate runs/hgda-disease --unlabelled 1200`
-    - `hardner evaluate experiments/metaner.toml --protocol ratios --name In-Domain`
+    - `hardner evaluate multitask/heterogeneous --protocol ratios --name In-Domain`
     - `hardner evaluate runs/hgda-disease --engine ray --address 10.0.0.1:6379`
     """
     from hardner.evaluate.execute import EvaluationFolders
@@ -159,7 +159,8 @@ class SystemLoader:
         """Args: ``on_progress`` hears of its training, which Ctrl-C stops where it can go on."""
         from hardner.evaluate.system import system_of_folder
         from hardner.evaluate.training import system_of_experiment
-        from hardner.meta.experiment import Experiment, read_experiment
+        from hardner.meta.experiment import Experiment
+        from hardner.meta.experiment_table import load_experiment, run_name
         from hardner.meta.run import experiment_device
 
         if not self.trains:
@@ -168,8 +169,8 @@ class SystemLoader:
         overrides: dict[str, object] = {"data": {"root": str(self.root)}} if self.root else {}
         overrides |= {"device": self.device} if self.device != "auto" else {}
         overrides |= {"encoder": {"vectors": self.vectors}} if self.vectors else {}
-        experiment = read_experiment(self.path, overrides)
-        parts = (plan.name, self.path.stem, self.name.replace("/", ""))
+        experiment = load_experiment(self.path, overrides)
+        parts = (plan.name, run_name(self.path), self.name.replace("/", ""))
         runs = self.out / "runs" / "-".join(filter(None, parts))
         if on_progress is None:
             return system_of_experiment(experiment, plan, runs, self.name, self.preset)
@@ -180,7 +181,10 @@ class SystemLoader:
     @property
     def trains(self) -> bool:
         """Whether there is an experiment to be run first."""
-        return self.path.suffix == ".toml"
+        from hardner.meta.experiment_table import experiment_tables
+
+        named = self.path.as_posix() in experiment_tables() and not self.path.is_dir()
+        return named or self.path.suffix == ".toml"
 
 
 def _scored(
@@ -199,7 +203,7 @@ def _scored(
 
     afar = replace(
         entry,
-        path=entry.path.resolve(),
+        path=entry.path.resolve() if entry.path.exists() else entry.path,
         out=entry.out.resolve(),
         device=system.device,
         root=desk.root.resolve(),

@@ -1,5 +1,6 @@
-"""``hardner train``: an experiment to its end, in as many sittings as it takes."""
+"""``hardner train``: an experiment to its end; ``hardner experiments``: those that have a name."""
 
+import json
 import shlex
 import sys
 import warnings
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from hardner.cli.terminal import bar, interruptible, stderr, warned
 from hardner.errors import HardnerError
@@ -23,42 +26,45 @@ def train_command(
     arguments: Annotated[
         list[str],
         typer.Argument(
-            metavar="EXPERIMENT.toml",
-            help="The experiment; any of its keys can be set as in --inner.steps 3.",
+            metavar="EXPERIMENT",
+            help="A name that `hardner experiments` lists, or a TOML file; any of its keys can be "
+            "set as in --inner.steps 3.",
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="The run's folder; by default runs/ and the file's name.")
+        Path | None,
+        typer.Option(help="The run's folder; by default runs/ and the experiment's name."),
     ] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print all keys with their values, and exit.")
     ] = False,
 ) -> None:
-    """Train a tagger as an experiment file says.
+    """Train a tagger as an experiment says.
 
     The run's folder gets the best model on the source devel data, a log and a state. The same
     command goes on from the state, whatever ended the last one; Ctrl-C saves one at once.
 
     Examples:
 
-    - `hardner train experiments/hgda-disease.toml`
-    - `hardner train experiments/hgda-disease.toml --train.shots 20 --out runs/hgda-disease-20`
-    - `hardner train experiments/maml-gene.toml --inner.meta_gradient=exact --inner.steps 3`
-    - `hardner train experiments/hgda-disease.toml --show`
-    - `torchrun --nproc-per-node 8 -m hardner train experiments/hgda-disease.toml`
+    - `hardner train hgda/disease`
+    - `hardner train hgda/disease --train.shots 20 --out runs/hgda-disease-20`
+    - `hardner train maml/gene --inner.meta_gradient=exact --inner.steps 3`
+    - `hardner train hgda/disease --show > mine.toml`
+    - `hardner train mine.toml`
+    - `torchrun --nproc-per-node 8 -m hardner train hgda/disease`
     """
     from hardner.meta.config import toml
     from hardner.meta.distributed import join_ranks
-    from hardner.meta.experiment import read_experiment
+    from hardner.meta.experiment_table import load_experiment, run_name
     from hardner.meta.folder import MODEL
     from hardner.meta.run import experiment_device, run_experiment
 
-    path, overrides = _parsed(context, arguments)
-    experiment = read_experiment(path, overrides)
+    name, overrides = _parsed(context, arguments)
+    experiment = load_experiment(name, overrides)
     if show:
         typer.echo(toml(experiment.table()), nl=False)
         return
-    folder = out or Path("runs", path.stem)
+    folder = out or Path("runs", run_name(name))
     iterations = experiment.train.iterations
     with interruptible() as stop, join_ranks(experiment_device(experiment)) as ranks:
         listening = _listening(iterations) if ranks.leads else _deaf()
@@ -78,26 +84,58 @@ def train_command(
     )
 
 
-def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[Path, dict[str, object]]:
-    """The file, and what the dotted options say."""
+def experiments_command(
+    pattern: Annotated[
+        str, typer.Argument(help="Only names that hold this; * stands for any letters.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """List the experiments that `hardner train` and `hardner evaluate` know by name.
+
+    Examples:
+
+    - `hardner experiments`
+    - `hardner experiments heterogeneous`
+    - `hardner experiments "hgda*/disease" --json`
+    """
+    from fnmatch import fnmatchcase
+
+    from hardner.meta.experiment_table import experiment_tables, load_experiment
+
+    names = [name for name in experiment_tables() if fnmatchcase(name, f"*{pattern}*")]
+    if not names:
+        raise HardnerError(f"no experiment's name holds {pattern!r}")
+    found = {name: load_experiment(name) for name in names}
+    if as_json:
+        rows = [{"name": name, **e.table()} for name, e in found.items()]
+        typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    table = Table("name", "method", "preset", "encoder", "left out", box=None, pad_edge=False)
+    for name, e in found.items():
+        table.add_row(name, e.method, e.preset, e.encoder.kind, e.target)
+    Console().print(table)
+
+
+def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[str, dict[str, object]]:
+    """The experiment's name, and what the dotted options say."""
     from hardner.meta.config import merged
     from hardner.meta.experiment import parse_override
 
-    files: list[str] = []
+    names: list[str] = []
     overrides: dict[str, object] = {}
     words = iter(arguments)
     for word in words:
         if not word.startswith("-"):
-            files.append(word)
+            names.append(word)
             continue
         key, given, value = word.lstrip("-").partition("=")
         try:
             overrides = merged(overrides, parse_override(key, value if given else next(words, "")))
         except HardnerError as error:
             context.fail(str(error))
-    if len(files) != 1:
-        context.fail(f"Expected one experiment file, got {', '.join(files) or 'none'}.")
-    return Path(files[0]), overrides
+    if len(names) != 1:
+        context.fail(f"Expected one experiment, got {', '.join(names) or 'none'}.")
+    return names[0], overrides
 
 
 @contextmanager

@@ -142,7 +142,7 @@ def make_system(
     ):  # rules were recorded before there were any
         if fitted and not fitted[later]:
             del fitted[later]
-    config = {"experiment": _table(experiment, protocol), "train": train, "recipe_for": fitted}
+    config = {"experiment": _table(experiment, protocol), "train": train, "adaptation": fitted}
     return System(
         method=name or (method_name(experiment, adapt) if experiment else ""),
         encoder=kind,

@@ -82,6 +82,9 @@ def _folder(experiment: Experiment) -> Path:
     of = experiment.encoder
     if not of.folder:
         raise HardnerError(f"encoder.folder: name the folder of the pre-trained {of.kind}")
+    if not Path(of.folder).is_dir():
+        hint = f"no such folder of a pre-trained {of.kind}; --encoder.folder names another"
+        raise FileError(of.folder, hint)
     return Path(of.folder)
 
 
