@@ -1,3 +1,4 @@
+import random
 from itertools import pairwise, product
 
 import pytest
@@ -7,7 +8,17 @@ from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOB2, IOBES, Entities
 
 from hardner.errors import HardnerError
-from hardner.schemes import SCHEMES, allowed, parse_tag, spans_to_tags, tag_set, tags_to_spans
+from hardner.schemes import (
+    SCHEMES,
+    allowed,
+    longest_non_overlapping,
+    non_overlapping,
+    parse_tag,
+    shortest_non_overlapping,
+    spans_to_tags,
+    tag_set,
+    tags_to_spans,
+)
 from hardner.types import Span
 
 LABELS = ("Gene", "creative-work", "Δ")
@@ -140,3 +151,28 @@ def test_what_is_no_tag_is_an_error(tag):
 def test_an_unknown_scheme_lists_the_known():
     with pytest.raises(HardnerError, match="IOBES"):
         tag_set(("a",), "BILOU")
+
+
+def test_non_overlapping_by_brute_force() -> None:
+    """No two kept overlap, and each left out overlaps one that is kept and not worse."""
+    draw = random.Random(3)
+    for _ in range(300):
+        starts = sorted(draw.randint(0, 12) for _ in range(6))
+        given = [Span(a, a + draw.randint(1, 6), str(n)) for n, a in enumerate(starts)]
+        for choose, better in ((longest_non_overlapping, max), (shortest_non_overlapping, min)):
+            kept = choose(given)
+            assert kept == [span for span in given if span in kept], "in the order given"
+            covered = [at for s in kept for at in range(s.start, s.end)]
+            assert len(covered) == len(set(covered))
+            for lost in (span for span in given if span not in kept):
+                rivals = [s for s in kept if s.start < lost.end and lost.start < s.end]
+                sizes = [s.end - s.start for s in rivals]
+                assert sizes
+                assert better(*sizes, lost.end - lost.start) in sizes
+
+
+def test_of_equally_long_spans_the_first_is_kept() -> None:
+    spans = [Span(2, 4, "B"), Span(1, 3, "A"), Span(1, 3, "C"), Span(4, 5, "D")]
+    assert longest_non_overlapping(spans) == [Span(1, 3, "A"), Span(4, 5, "D")]
+    by_label = non_overlapping(spans, lambda s: -s.start, lambda s: s.label)
+    assert by_label == spans, "no two of a label overlap"

@@ -14,8 +14,8 @@ from hardner.episodes import distinct, random_numbers
 from hardner.errors import FileError, HardnerError
 from hardner.files import sha256
 from hardner.formats.conll import read_sentences
-from hardner.formats.fit import innermost, outermost
 from hardner.formats.report import Place, Report, reporting
+from hardner.schemes import longest_non_overlapping, shortest_non_overlapping
 from hardner.text import Problem, sentences
 from hardner.types import Corpus, Document, Sentence, Span
 
@@ -162,9 +162,10 @@ def _sentences(
     row: CatalogueEntry, document: Document, path: Path, prefix: str, report: Report
 ) -> Iterator[Sentence]:
     place = Place(path, document=document.id)
-    kept, nested = (innermost if row.innermost else outermost)(document.entities)
-    if nested:
-        report.note("mention around or within another left out", place, len(nested))
+    choose = shortest_non_overlapping if row.innermost else longest_non_overlapping
+    kept = choose(document.entities)
+    if nested := len(document.entities) - len(kept):
+        report.note("mention around or within another left out", place, nested)
 
     def tell(problem: Problem) -> None:
         report.add(f"mention left out: it {problem.reason}", place)

@@ -4,10 +4,10 @@ A tag is ``O`` or a prefix and a label (``B-Disease``), or the prefix alone wher
 empty, as in files that mark one type only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise, product
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from hardner.errors import HardnerError
 from hardner.types import Span
@@ -146,6 +146,52 @@ def allowed(
         [[may_follow(left, right) for right in parsed] for left in parsed],
         [prefix in closing for prefix, _ in parsed],
     )
+
+
+class _Extent(Protocol):
+    """What lies between two places, such as a span or an entity."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+_S = TypeVar("_S", bound=_Extent)
+
+
+def non_overlapping(
+    spans: Iterable[_S],
+    preference: Callable[[_S], Any],
+    layers: Callable[[_S], Iterable[Hashable]] = lambda _: (None,),
+) -> list[_S]:
+    """Spans chosen greedily so that no two of them overlap, in the order given.
+
+    Args:
+        spans: Spans, entities or the like.
+        preference: What spans are sorted by: the smallest comes first, of equal ones the first.
+        layers: Spans that share no layer may overlap; by default, all are on one.
+    """
+    given = list(spans)
+    taken: set[tuple[Hashable, int]] = set()
+    kept = []
+    for index in sorted(range(len(given)), key=lambda i: preference(given[i])):
+        span = given[index]
+        places = {(layer, at) for layer in layers(span) for at in range(span.start, span.end)}
+        if taken.isdisjoint(places):
+            taken |= places
+            kept.append(index)
+    return [given[index] for index in sorted(kept)]
+
+
+def longest_non_overlapping(spans: Iterable[_S]) -> list[_S]:
+    """Spans of which no two overlap, the longer rather than the shorter, in the order given."""
+    return non_overlapping(spans, lambda span: (span.start - span.end, span.start))
+
+
+def shortest_non_overlapping(spans: Iterable[_S]) -> list[_S]:
+    """Spans of which no two overlap, the shorter rather than the longer, in the order given."""
+    return non_overlapping(spans, lambda span: (span.end - span.start, span.start))
 
 
 Pairs = frozenset[tuple[str, str]]

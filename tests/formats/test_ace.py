@@ -6,8 +6,7 @@ import pytest
 
 from hardner.errors import FileError
 from hardner.formats import Report, detect, read
-from hardner.formats.fit import innermost, outermost
-from hardner.types import Entity
+from hardner.schemes import longest_non_overlapping, shortest_non_overlapping
 
 SGM = """<DOC>
 <DOCID> X1 </DOCID>
@@ -78,12 +77,11 @@ def test_read(folder: Path) -> None:
         assert list(read(folder / "nw" / name, report=Report())) == [document]
 
 
-def test_innermost_of_nested(folder: Path) -> None:
+def test_nested(folder: Path) -> None:
     (document,) = read(folder, report=Report())
-    inner, left_out = innermost(document.entities)
+    inner = shortest_non_overlapping(document.entities)
     assert [e.identifier for e in inner] == ["E3", "E4", "E5"]
-    assert [e.identifier for e in left_out] == ["E1", "E2"]
-    outer, _ = outermost(document.entities)
+    outer = longest_non_overlapping(document.entities)
     assert [e.identifier for e in outer] == ["E1", "E4", "E5"]
 
 
@@ -100,22 +98,3 @@ def test_missing_text(folder: Path) -> None:
     (folder / "nw" / "X1.sgm").unlink()
     with pytest.raises(FileError, match=r"X1\.sgm: no such file"):
         list(read(folder, report=Report()))
-
-
-def test_apart_by_brute_force() -> None:
-    """No two kept overlap, and each left out overlaps one that is kept and not worse."""
-    import random
-
-    draw = random.Random(3)
-    for _ in range(300):
-        spans = [(a, a + draw.randint(1, 6)) for a in (draw.randint(0, 12) for _ in range(6))]
-        given = [Entity(a, b, str(n), "x" * (b - a)) for n, (a, b) in enumerate(spans)]
-        for choose, better in ((outermost, max), (innermost, min)):
-            kept, left_out = choose(given)
-            assert sorted(kept + left_out, key=lambda e: e.label) == given
-            covered = [at for e in kept for at in range(e.start, e.end)]
-            assert len(covered) == len(set(covered))
-            for lost in left_out:
-                rivals = [e for e in kept if e.start < lost.end and lost.start < e.end]
-                sizes = [len(e.text) for e in rivals]
-                assert sizes and better(*sizes, len(lost.text)) in sizes

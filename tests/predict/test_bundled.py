@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 import hardner
 from hardner.model.describe import describe_tagger, files_of, load_model, parameter_shapes
-from hardner.tag import folder
+from hardner.tag import predictor as folder
 
 TEXT = "Cisplatin was given to mice with breast cancer and a mutant BRCA1."
 LARGEST = 48e6

@@ -9,34 +9,40 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardner.tag import windows as cutting
-from hardner.tag.mentions import ScoredMention, without_overlaps
-from hardner.tag.stream import tag_in_order
-from hardner.tag.windows import _CONTEXT, _LONGEST, windows_of_text, windows_of_tokens
+from hardner.tag.windows import (
+    _CONTEXT,
+    LONGEST_WINDOW,
+    ScoredMention,
+    best_mentions,
+    tag_in_order,
+    windows_of_text,
+    windows_of_tokens,
+)
 from hardner.text import sentences
 from hardner.types import Document
 
 
 @settings(max_examples=200)
-@given(st.integers(0, 3 * _LONGEST), st.integers(0, 50))
+@given(st.integers(0, 3 * LONGEST_WINDOW), st.integers(0, 50))
 def test_every_token_is_owned_once_and_has_context(count: int, first: int) -> None:
     pieces = list(windows_of_tokens([str(i) for i in range(count)], first))
     owned = [at for piece in pieces for at in range(*piece.own)]
     assert owned == list(range(first, first + count))
     for piece in pieces:
-        assert len(piece.tokens) == len(piece.offsets) <= _LONGEST
+        assert len(piece.tokens) == len(piece.offsets) <= LONGEST_WINDOW
         assert piece.tokens == tuple(str(start - first) for start, _ in piece.offsets)
         left, right = piece.own[0] - piece.offsets[0][0], piece.offsets[-1][1] - piece.own[1]
-        assert piece.cut == (count > _LONGEST)
+        assert piece.cut == (count > LONGEST_WINDOW)
         assert left == (0 if piece is pieces[0] else _CONTEXT)
         assert right == (0 if piece is pieces[-1] else _CONTEXT)
 
 
-@given(st.text(alphabet="ab1 .\n\t(β́", max_size=300), st.sampled_from([0, 20, _LONGEST]))
+@given(st.text(alphabet="ab1 .\n\t(β́", max_size=300), st.sampled_from([0, 20, LONGEST_WINDOW]))
 def test_tokens_are_those_of_the_sentences(text: str, short: int) -> None:
     expected = [s.offsets for s in sentences(Document("d", text))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cutting, "STRETCH", 7)
-        patch.setattr(cutting, "SHORT", short)
+        patch.setattr(cutting, "_STRETCH", 7)
+        patch.setattr(cutting, "_SHORT", short)
         pieces = list(windows_of_text(Document("d", text)))
     assert [piece.offsets for piece in pieces] == expected
     for piece in pieces:
@@ -47,7 +53,7 @@ def test_tokens_are_those_of_the_sentences(text: str, short: int) -> None:
 def test_a_text_without_a_sentence_break_is_tagged_from_end_to_end() -> None:
     predictor = models.predictor()
     words = [w for s in tiny.everything("test")[0] for w in s.tokens if w.isalnum()]
-    text = " ".join(words[i % len(words)] for i in range(4 * _LONGEST))
+    text = " ".join(words[i % len(words)] for i in range(4 * LONGEST_WINDOW))
     assert len(sentences(Document("d", text))) == 1
     found = predictor(text)
     assert all(entity.text == text[entity.start : entity.end] for entity in found)
@@ -65,13 +71,13 @@ def test_five_megabytes_without_a_break_stay_bounded() -> None:
     """Neither spaces nor stops: one token, which no network reads whole."""
     predictor = models.predictor()
     (piece,) = windows_of_text(Document("d", "a" * 5_000_000))
-    assert len(piece.tokens[0]) == cutting.READ
+    assert len(piece.tokens[0]) == cutting._READ
     (entities,) = predictor.pipe(["a" * 5_000_000])
     assert all(e.end == 5_000_000 for e in entities)
     most = 0
     for piece in windows_of_text(Document("d", "word " * 1_000_000)):
         most = max(most, len(piece.tokens))
-    assert most == _LONGEST
+    assert most == LONGEST_WINDOW
 
 
 def test_pieces_that_disagree_at_a_seam() -> None:
@@ -82,7 +88,7 @@ def test_pieces_that_disagree_at_a_seam() -> None:
         ScoredMention(2, 9, "C", 0.1, 1),  # of another head and label
         ScoredMention(4, 7, "A", 0.7, 2),  # of another head, but overlaps a better one of its label
     ]
-    assert without_overlaps(marks) == [
+    assert best_mentions(marks) == [
         ScoredMention(2, 9, "C", 0.1, 1),
         ScoredMention(3, 6, "A", 0.9, 0),
     ]

@@ -12,7 +12,7 @@ from hardner.batch import bucket
 from hardner.tag import engine
 from hardner.tag.engine import Engine
 from hardner.tag.predictor import Predictor
-from hardner.tag.stream import room_for
+from hardner.tag.windows import buffer_size
 from hardner.types import Sentence
 
 
@@ -58,7 +58,7 @@ def test_a_batch_never_holds_more_than_asked_for() -> None:
     predictor = models.predictor()
     assert max(groups(predictor, 3))[0] == 3
     assert (predictor._size(None), predictor._size(7)) == (64, 7)
-    assert [room_for(size) for size in (1, 64, 4096, 10**6)] == [16, 1024, 1 << 14, 1 << 14]
+    assert [buffer_size(size) for size in (1, 64, 4096, 10**6)] == [16, 1024, 1 << 14, 1 << 14]
 
 
 def test_many_tags_leave_less_room_on_a_gpu() -> None:

@@ -13,7 +13,7 @@ import tiny
 import hardner
 from hardner.errors import HardnerError
 from hardner.model.describe import save_model
-from hardner.tag import folder
+from hardner.tag import predictor
 
 TEXT = "Aspirin may worsen asthma in mice, and BRCA1 is a gene."
 
@@ -86,7 +86,7 @@ def test_what_is_no_model_is_one_clear_line(copy: Path, how: str, message: str) 
 
 
 def test_a_package_without_a_model_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder, "BUNDLED_MODEL", tmp_path / "none")
+    monkeypatch.setattr(predictor, "BUNDLED_MODEL", tmp_path / "none")
     with pytest.raises(HardnerError, match="no model comes with this hardner; name the folder"):
         hardner.load()
 

@@ -7,13 +7,13 @@ from formats.command import Command
 import hardner
 from hardner.errors import HardnerError
 from hardner.meta.source_data import BENCHMARK
-from hardner.tag.folder import BUNDLED_MODEL
 from hardner.tag.guidelines import (
     GuidelineHead,
     follow_guidelines,
     known_guidelines,
     save_guidelines,
 )
+from hardner.tag.predictor import BUNDLED_MODEL
 
 TEXT = "Mutant p53 protein in HeLa cells and mice with breast cancer was inhibited by aspirin."
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hardner.errors import HardnerError
-from hardner.types import Sentence, Span
+from hardner.schemes import longest_non_overlapping
+from hardner.types import Sentence
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def examples(sentences: Iterable[Sentence], label: str | None = None) -> Example
     for sentence in filled:
         _refuse_two_labels(sentence, chosen)
     own = [_only(sentence, chosen) for sentence in filled]
-    flat = [replace(sentence, spans=_outermost(sentence.spans)) for sentence in own]
+    flat = [replace(s, spans=tuple(longest_non_overlapping(s.spans))) for s in own]
     nested = sum(len(a.spans) - len(b.spans) for a, b in zip(own, flat, strict=True))
     once = _once(flat)
     return Examples(chosen, once, tuple(_notes(once, nested, len(flat) - len(once))))
@@ -62,15 +63,6 @@ def _refuse_two_labels(sentence: Sentence, label: str) -> None:
 def _only(sentence: Sentence, label: str) -> Sentence:
     spans = {span for span in sentence.spans if span.label == label}
     return replace(sentence, spans=tuple(sorted(spans)))
-
-
-def _outermost(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Spans of which no two overlap, the longer rather than the shorter."""
-    kept: list[Span] = []
-    for span in sorted(spans, key=lambda s: (s.start - s.end, s)):
-        if all(span.end <= other.start or other.end <= span.start for other in kept):
-            kept.append(span)
-    return tuple(sorted(kept))
 
 
 def _once(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:

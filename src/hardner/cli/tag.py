@@ -181,7 +181,7 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 def _job(model: Path | None, wish: "TagOptions", source_format: str | None, output: Output) -> str:
     """What decides the result, beside the inputs."""
     from hardner.scale.output import stamp
-    from hardner.tag.folder import BUNDLED_MODEL
+    from hardner.tag.predictor import BUNDLED_MODEL
 
     parts = [stamp(model or BUNDLED_MODEL), wish.labels, wish.min_score]
     return json.dumps([*parts, source_format, output.format, output.scheme])

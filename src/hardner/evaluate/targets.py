@@ -8,7 +8,8 @@ from hardner.corpora import SPLITS
 from hardner.errors import FileError, HardnerError
 from hardner.formats import Report
 from hardner.formats.conll import read_sentences
-from hardner.types import Corpus, Sentence, Span
+from hardner.schemes import longest_non_overlapping
+from hardner.types import Corpus, Sentence
 
 JOINED = {"BC5CDR": ("BC5CDR-disease", "BC5CDR-chem")}
 """Corpora that the catalogue holds as one a label, of the same sentences."""
@@ -71,9 +72,5 @@ def _merged(row: tuple[Sentence, ...]) -> Sentence:
     """One sentence with the spans of all; of two that overlap the longer is kept."""
     if len({sentence.tokens for sentence in row}) > 1:
         raise HardnerError(f"{row[0].id} and {row[1].id} are not the same sentence")
-    kept: list[Span] = []
-    spans = [span for sentence in row for span in sentence.spans]
-    for span in sorted(spans, key=lambda s: (s.start - s.end, s)):
-        if all(span.end <= other.start or other.end <= span.start for other in kept):
-            kept.append(span)
-    return replace(row[0], spans=tuple(sorted(kept)))
+    spans = sorted(span for sentence in row for span in sentence.spans)
+    return replace(row[0], spans=tuple(longest_non_overlapping(spans)))

@@ -1,9 +1,9 @@
 """Cutting a document down to what a format can hold; every loss is counted."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from hardner.formats.report import Place, Report
+from hardner.schemes import longest_non_overlapping
 from hardner.types import Document, Entity
 
 
@@ -18,9 +18,10 @@ def fit(document: Document, holds: frozenset[str], report: Report, place: Place)
     entities = [_fit_entity(entity, holds, report, place) for entity in document.entities]
     kept = [entity for entity in entities if entity is not None]
     if "overlaps" not in holds:
-        kept, left_out = outermost(kept)
-        for _ in left_out:
+        flat = longest_non_overlapping(kept)
+        for _ in range(len(kept) - len(flat)):
             report.add("overlapping mention left out", place)
+        kept = flat
     return replace(document, entities=tuple(kept))
 
 
@@ -37,32 +38,3 @@ def _fit_entity(
         report.add("concept identifier left out", place)
         entity = replace(entity, identifier="")
     return entity
-
-
-def outermost(entities: Iterable[Entity]) -> tuple[list[Entity], list[Entity]]:
-    """Mentions of which no two overlap, the longer rather than the shorter; and the others."""
-    return _apart(entities, longest_first=True)
-
-
-def innermost(entities: Iterable[Entity]) -> tuple[list[Entity], list[Entity]]:
-    """Mentions of which no two overlap, the shorter rather than the longer; and the others."""
-    return _apart(entities, longest_first=False)
-
-
-def _apart(entities: Iterable[Entity], longest_first: bool) -> tuple[list[Entity], list[Entity]]:
-    given = list(entities)
-    sign = -1 if longest_first else 1
-    order = sorted(
-        range(len(given)), key=lambda i: (sign * (given[i].end - given[i].start), given[i].start, i)
-    )
-    taken: set[int] = set()
-    kept: set[int] = set()
-    for index in order:
-        inside = range(given[index].start, given[index].end)
-        if taken.isdisjoint(inside):
-            taken.update(inside)
-            kept.add(index)
-    return (
-        [entity for index, entity in enumerate(given) if index in kept],
-        [entity for index, entity in enumerate(given) if index not in kept],
-    )

@@ -11,7 +11,7 @@ from hardner import __version__
 from hardner.errors import FileError
 from hardner.files import atomic_write, read_text
 from hardner.scale.inputs import Input
-from hardner.tag.folder import BUNDLED_MODEL
+from hardner.tag.predictor import BUNDLED_MODEL
 
 PLAN = "plan.json"
 GROUPS = 256

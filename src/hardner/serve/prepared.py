@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from hardner.schemes import non_overlapping
 from hardner.text import Problem, sentences
 from hardner.types import Document, Offset, Sentence, Span
 
@@ -58,7 +59,7 @@ def prepare(document: Document, labelled: bool = False) -> Prepared:
 
     rows: list[Row] = []
     for sentence in sentences(document, lost):
-        kept = apart(sentence.spans)
+        kept = _apart(sentence.spans)
         if len(kept) < len(sentence.spans):
             count = len(sentence.spans) - len(kept)
             warnings.append(f"{sentence.id}: {count} within another of its type; left out")
@@ -67,17 +68,10 @@ def prepare(document: Document, labelled: bool = False) -> Prepared:
     return Prepared(document.id, document.text, tuple(rows), labelled, tuple(warnings))
 
 
-def apart(spans: Iterable[Span]) -> tuple[Span, ...]:
+def _apart(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Spans of which no two of a label overlap, the longer rather than the shorter."""
-    kept: list[Span] = []
-    for span in sorted(spans, key=lambda s: (s.start - s.end, s.start, s.label)):
-        if not any(_clash(span, other) for other in kept):
-            kept.append(span)
-    return tuple(sorted(kept))
-
-
-def _clash(one: Span, other: Span) -> bool:
-    return one.label == other.label and one.start < other.end and other.start < one.end
+    order = sorted(spans)
+    return tuple(non_overlapping(order, lambda s: (s.start - s.end, s.start), lambda s: [s.label]))
 
 
 def _parts(sentence: Sentence) -> Iterator[Row]:

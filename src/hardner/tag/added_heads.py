@@ -18,7 +18,7 @@ from hardner.model.branched import Branched, branch
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.tag.engine import Engine
-from hardner.tag.mentions import ScoredMention
+from hardner.tag.windows import ScoredMention
 
 _Tokens = Sequence[str]
 
@@ -143,15 +143,6 @@ class BranchedEngine:
             asked = tuple(own.index(head) for head in heads if head in own)
             if asked:
                 yield engine, own, asked
-
-
-def engine_of(
-    tagger: Tagger, params: Params, temperatures: tuple[float, ...], device: str
-) -> Engine | BranchedEngine:
-    """What tags with a model."""
-    if isinstance(tagger.encoder, Branched):
-        return BranchedEngine.of(Model(tagger, params), tagger.encoder, temperatures, device)
-    return Engine(tagger, params, temperatures, device)
 
 
 def _copy(model: Model, encoder: Branched, copy: int) -> Model:

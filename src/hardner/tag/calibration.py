@@ -18,7 +18,7 @@ from hardner.model.decoders import TransitionScores
 from hardner.schemes import spans_to_tags
 from hardner.tag.engine import Engine
 from hardner.tag.predictor import Predictor
-from hardner.tag.windows import _LONGEST
+from hardner.tag.windows import LONGEST_WINDOW
 from hardner.types import Sentence
 
 _RANGE = 0.05, 20.0
@@ -75,7 +75,7 @@ def loss_of(
     predictor: Predictor, sentences: Sequence[Sentence], head: int
 ) -> Callable[[float], float]:
     """The negative log-likelihood of the sentences' labels at any temperature."""
-    used = [sentence for sentence in sentences if 0 < len(sentence) <= _LONGEST]
+    used = [sentence for sentence in sentences if 0 < len(sentence) <= LONGEST_WINDOW]
     if not any(sentence.spans for sentence in used):
         raise HardnerError("calibration needs held-out sentences with labels; there are none")
     tagger = predictor.tagger

@@ -23,8 +23,8 @@ from hardner.model.onnx import OnnxEncoder
 from hardner.model.runtime import cpu_has_bfloat16
 from hardner.model.tagger import Tagger
 from hardner.schemes import tags_to_spans
-from hardner.tag.mentions import ScoredMention, TagRun, tag_runs
 from hardner.tag.uncertainty import entropies
+from hardner.tag.windows import ScoredMention, TagRun, tag_runs
 from hardner.types import Sentence
 
 _PADDED_WIDTH: dict[str, Callable[[int], int]] = {

@@ -14,8 +14,7 @@ from torch import Tensor
 from hardner import checkpoint
 from hardner.errors import HardnerError
 from hardner.model.layers import scoped
-from hardner.tag.folder import BUNDLED_MODEL
-from hardner.tag.predictor import Predictor
+from hardner.tag.predictor import BUNDLED_MODEL, Predictor
 
 GUIDELINES = "guidelines"
 _FOLDER = BUNDLED_MODEL.with_name(GUIDELINES)

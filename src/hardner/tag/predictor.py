@@ -1,24 +1,39 @@
 """A model at work: text or tokens in, entities with calibrated scores out."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, islice
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import torch
 
-from hardner.errors import HardnerError
+from hardner import checkpoint
+from hardner.errors import FileError, HardnerError
+from hardner.model.branched import Branched
+from hardner.model.describe import describe_tagger, files_of, load_model, parameter_shapes
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
-from hardner.tag import folder
-from hardner.tag.added_heads import BranchedEngine, engine_of
+from hardner.tag.added_heads import BranchedEngine, Model
 from hardner.tag.engine import BATCH_SIZE, Engine
-from hardner.tag.mentions import ScoredMention, without_overlaps
-from hardner.tag.stream import room_for, tag_in_order
-from hardner.tag.windows import Window, windows_of_text, windows_of_tokens
+from hardner.tag.windows import (
+    ScoredMention,
+    Window,
+    best_mentions,
+    buffer_size,
+    tag_in_order,
+    windows_of,
+    windows_of_tokens,
+    with_mentions,
+)
 from hardner.types import Document, Entity, Sentence, Span
+
+BUNDLED_MODEL = Path(__file__).parents[1] / "assets" / "model"
+BUNDLED_START = BUNDLED_MODEL.with_name("start")
+"""Whose encoder the bundled model's adaptations begin with."""
+TEMPERATURES = "temperatures"
+"""The entry of a model folder's description that holds those of its heads, by domain."""
 
 _Item = TypeVar("_Item")
 
@@ -47,21 +62,25 @@ class Predictor:
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "params", params)
         object.__setattr__(self, "temperatures", temperatures)
-        object.__setattr__(self, "_engine", engine_of(self.tagger, params, temperatures, device))
+        object.__setattr__(self, "_engine", self._made_engine())
 
     @classmethod
     def load(cls, path: str | Path | None = None, device: str = "cpu") -> "Predictor":
         """Read a model folder; without one, the model that comes with the package."""
-        tagger, params, known = folder.read_model_folder(path)
-        temperatures = tuple(known.get(domain, 1.0) for domain in tagger.domains)
-        return cls(
-            tagger, params, temperatures, device, folder.BUNDLED_START if path is None else None
-        )
+        if path is None and not BUNDLED_MODEL.is_dir():
+            message = "no model comes with this hardner; name the folder of one (--model DIR)"
+            raise HardnerError(message)
+        folder = Path(path or BUNDLED_MODEL)
+        if not folder.is_dir():
+            raise FileError(folder, "no such model folder")
+        tagger, params = load_model(folder)
+        start = BUNDLED_START if path is None else None
+        return cls(tagger, params, _temperatures(folder, tagger), device, start)
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, whole or not at all; an earlier model there is replaced."""
         temperatures = dict(zip(self.tagger.domains, self.temperatures, strict=True))
-        folder.write_model_folder(path, self.tagger, self.params, temperatures)
+        write_model_folder(path, self.tagger, self.params, temperatures)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -109,9 +128,9 @@ class Predictor:
         One that came with sentences keeps their tokens; in others, sentences are found. Arguments
         are those of `pipe`.
         """
-        cut = ((document, _pieces(document)) for document in docs)
-        for document, marks in self._marked(cut, batch_size, labels, min_score):
-            yield _with_tokens(document, marks) if document.sentences else _with(document, marks)
+        cut = ((document, windows_of(document)) for document in docs)
+        for document, mentions in self._mentions(cut, batch_size, labels, min_score):
+            yield with_mentions(document, mentions)
 
     def spans(
         self,
@@ -127,8 +146,8 @@ class Predictor:
         """
         cut = ((None, windows_of_tokens(sentence.tokens)) for sentence in sentences)
         return [
-            [(Span(mark.start, mark.end, mark.label), mark.score) for mark in marks]
-            for _, marks in self._marked(cut, batch_size, labels, min_score)
+            [(Span(start, end, label), score) for start, end, label, score, _ in mentions]
+            for _, mentions in self._mentions(cut, batch_size, labels, min_score)
         ]
 
     def hardness(
@@ -145,11 +164,11 @@ class Predictor:
         """
         heads, size = self._heads(labels), self._size(batch_size)
         found = [0.0] * len(sentences)
-        rows = ((i, p) for i, s in enumerate(sentences) for p in windows_of_tokens(s.tokens))
-        while some := list(islice(rows, room_for(size))):
-            values = self._engine.token_entropies([p.tokens for _, p in some], heads, size)
-            for (row, piece), value in zip(some, values, strict=True):
-                left, right = (at - piece.offsets[0][0] for at in piece.own)
+        rows = ((i, w) for i, s in enumerate(sentences) for w in windows_of_tokens(s.tokens))
+        while some := list(islice(rows, buffer_size(size))):
+            values = self._engine.token_entropies([w.tokens for _, w in some], heads, size)
+            for (row, window), value in zip(some, values, strict=True):
+                left, right = (at - window.offsets[0][0] for at in window.own)
                 found[row] += sum(value[left:right])
         return found
 
@@ -170,24 +189,31 @@ class Predictor:
         )
         return outcome.predictor
 
-    def _marked(
+    def _made_engine(self) -> Engine | BranchedEngine:
+        encoder = self.tagger.encoder
+        if isinstance(encoder, Branched):
+            model = Model(self.tagger, self.params)
+            return BranchedEngine.of(model, encoder, self.temperatures, self.device)
+        return Engine(self.tagger, self.params, self.temperatures, self.device)
+
+    def _mentions(
         self,
-        things: Iterable[tuple[_Item, Iterable[Window]]],
+        items: Iterable[tuple[_Item, Iterable[Window]]],
         batch_size: int | None,
         labels: Collection[str] | None,
         min_score: float,
     ) -> Iterator[tuple[_Item, list[ScoredMention]]]:
         heads, size = self._heads(labels), self._size(batch_size)
-        told = [label for head in heads for label in self.tagger.tag_sets[head].labels]
-        disputed = len(set(told)) < len(told)
+        every = [label for head in heads for label in self.tagger.tag_sets[head].labels]
+        shared = len(set(every)) < len(every)  # two heads may claim the same words for one label
 
-        def tag(pieces: Sequence[Window]) -> Iterator[list[ScoredMention]]:
-            for marks in self._engine.tag([p.tokens for p in pieces], heads, size):
-                wanted = (m for m in marks if labels is None or m.label in labels)
-                kept = [mark for mark in wanted if mark.score >= min_score]
-                yield without_overlaps(kept) if disputed else kept
+        def tag(windows: Sequence[Window]) -> Iterator[list[ScoredMention]]:
+            for mentions in self._engine.tag([w.tokens for w in windows], heads, size):
+                wanted = (m for m in mentions if labels is None or m.label in labels)
+                kept = [mention for mention in wanted if mention.score >= min_score]
+                yield best_mentions(kept) if shared else kept
 
-        return tag_in_order(things, tag, room_for(size))
+        return tag_in_order(items, tag, buffer_size(size))
 
     def _size(self, batch_size: int | None) -> int:
         return BATCH_SIZE[torch.device(self.device).type] if batch_size is None else batch_size
@@ -234,47 +260,27 @@ def _device(name: str) -> str:
     return name
 
 
-def _pieces(document: Document) -> Iterator[Window]:
-    if not document.sentences:
-        return windows_of_text(document)
-    firsts = accumulate((len(sentence) for sentence in document.sentences), initial=0)
-    return chain.from_iterable(
-        windows_of_tokens(sentence.tokens, first)
-        for sentence, first in zip(document.sentences, firsts, strict=False)
-    )
+def write_model_folder(
+    folder: str | Path,
+    tagger: Tagger,
+    params: Params,
+    temperatures: Mapping[str, float],
+    dtype: torch.dtype | None = None,
+) -> None:
+    """Write a tagger and the temperatures of its heads by domain, whole or not at all.
+
+    For ``dtype`` see `hardner.checkpoint.save_checkpoint`.
+    """
+    own = {name: params[name] for name in parameter_shapes(tagger)}
+    config = {**describe_tagger(tagger), TEMPERATURES: dict(temperatures)}
+    checkpoint.save_checkpoint(folder, own, config, files_of(tagger), dtype=dtype)
 
 
-def _with(document: Document, marks: Iterable[ScoredMention]) -> Document:
-    """The document with marks in characters as its entities."""
-    return replace(document, entities=tuple(_entity(document.text, mark) for mark in marks))
-
-
-def _with_tokens(document: Document, marks: Iterable[ScoredMention]) -> Document:
-    """The document with marks, in tokens of all its sentences, as its spans and entities."""
-    firsts = [*accumulate((len(sentence) for sentence in document.sentences), initial=0)]
-    spans: list[list[Span]] = [[] for _ in document.sentences]
-    entities = []
-    for mark in marks:
-        row = bisect_right(firsts, mark.start) - 1
-        sentence, first = document.sentences[row], firsts[row]
-        spans[row].append(Span(mark.start - first, mark.end - first, mark.label))
-        if sentence.offsets is not None:
-            left = sentence.offsets[mark.start - first][0]
-            right = sentence.offsets[mark.end - first - 1][1]
-            entities.append(_entity(document.text, mark._replace(start=left, end=right)))
-    sentences = (
-        replace(sentence, spans=tuple(own))
-        for sentence, own in zip(document.sentences, spans, strict=True)
-    )
-    return replace(
-        document, entities=tuple(sorted(entities, key=_place)), sentences=tuple(sentences)
-    )
-
-
-def _entity(text: str, mark: ScoredMention) -> Entity:
-    start, end, label, score, _ = mark
-    return Entity(start, end, label, text[start:end], score)
-
-
-def _place(entity: Entity) -> tuple[int, int, str]:
-    return entity.start, entity.end, entity.label
+def _temperatures(folder: Path, tagger: Tagger) -> tuple[float, ...]:
+    """Of each head; 1 where the folder, which may be an old one, tells none."""
+    raw = json.loads((folder / checkpoint.CONFIG).read_bytes()).get("config", {})
+    raw = raw.get(TEMPERATURES, {})
+    known = isinstance(raw, dict) and raw.keys() <= set(tagger.domains)
+    if not known or not all(isinstance(t, int | float) and 0 < t < 1e6 for t in raw.values()):
+        raise FileError(folder / checkpoint.CONFIG, f"damaged: odd {TEMPERATURES}: {raw}")
+    return tuple(float(raw.get(domain, 1.0)) for domain in tagger.domains)
