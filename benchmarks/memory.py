@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from hardner.batch import TagSet
 from hardner.model.characters import Characters
 from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
-from hardner.model.pieces import Pieces
+from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 from hardner.tag.predictor import Predictor

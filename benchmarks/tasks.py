@@ -28,7 +28,7 @@ from hardner.batch import Batch, TagSet
 from hardner.model.characters import Characters
 from hardner.model.encoders import PieceEncoder, WordEncoder
 from hardner.model.layers import Mode, Params, part_of
-from hardner.model.pieces import Pieces
+from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 from hardner.types import Sentence, Span

@@ -18,7 +18,7 @@ from hardner.model.characters import Characters
 from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder, vocabulary_of
 from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
 from hardner.model.layers import Params
-from hardner.model.pieces import Pieces
+from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 from hardner.types import Sentence

@@ -15,8 +15,8 @@ from hardner.batch import Batch
 from hardner.errors import HardnerError
 from hardner.export.onnx import graph_of, to_onnx
 from hardner.model.layers import SCORING, mask_of
-from hardner.model.layout import in_windows
 from hardner.model.onnx import EMISSIONS, PIECES, PLACES, WORDS
+from hardner.model.subwords import in_windows
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 

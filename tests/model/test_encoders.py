@@ -20,7 +20,7 @@ from hardner.model.encoders import (
     vocabulary_of,
 )
 from hardner.model.layers import Mode, Params, scoped
-from hardner.model.pieces import Pieces
+from hardner.model.subwords import Pieces
 from hardner.model.transformer import Transformer
 from hardner.types import Sentence
 from hardner.vectors import Vectors, character_vectors

@@ -10,8 +10,7 @@ from hardner.adapt.cached_layers import cache_lower_layers, upper_tagger
 from hardner.batch import Batch, TagSet, bucket
 from hardner.model.encoders import PieceEncoder
 from hardner.model.layers import Mode
-from hardner.model.layout import in_windows, lay_out
-from hardner.model.pieces import Pieces
+from hardner.model.subwords import Pieces, in_windows, lay_out
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 from hardner.types import Sentence, Span

@@ -20,8 +20,8 @@ from hardner.adapt.workflow import adapt_predictor
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
-from hardner.model.branched import Branched
 from hardner.model.describe import load_model, parameter_shapes, save_model
+from hardner.model.encoders import EncoderWithCopies
 from hardner.tag.added_heads import Model
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
@@ -125,7 +125,7 @@ def test_only_what_has_changed_is_held_twice():
     (params,) = course.fitted([range(9)], lambda models: None)
     model = Model(known().tagger, known().params)
     tagger, whole = adapting.grafted(model, Model(course.tagger, params))
-    assert isinstance(tagger.encoder, Branched)
+    assert isinstance(tagger.encoder, EncoderWithCopies)
     changed = {name for names in tagger.encoder.changed for name in names}
     assert changed and all(n.startswith(("encoder.layer1.", "encoder.norm.")) for n in changed)
     assert {n: tuple(p.shape) for n, p in whole.items()} == parameter_shapes(tagger)

@@ -16,7 +16,7 @@ from sayings import write
 from hardner import checkpoint
 from hardner.errors import HardnerError
 from hardner.model.encoders import PieceEncoder
-from hardner.model.pieces import Pieces
+from hardner.model.subwords import Pieces
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import Pretraining, init
 from hardner.pretrain.progress import PretrainingProgress

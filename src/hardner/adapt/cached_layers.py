@@ -18,7 +18,7 @@ from hardner.batch import Batch, Features, Ragged, Store
 from hardner.errors import HardnerError
 from hardner.model.encoders import Encoded, PieceEncoder, taken
 from hardner.model.layers import SCORING, Mode, Params, scoped
-from hardner.model.layout import in_windows, lay_out, padding_mask
+from hardner.model.subwords import in_windows, lay_out, padding_mask
 from hardner.model.tagger import Tagger
 from hardner.types import Sentence
 
@@ -53,7 +53,7 @@ class UpperLayers:
         x = functional.embedding(layout.pieces, batch.inputs[LOWER])  # [M, W, P, D]
         own, transformer = scoped(params, "encoder"), self.whole.transformer
         layers = range(self.first, transformer.layers)
-        x = transformer.layers_on(own, x, layout.there, layers, mode)
+        x = transformer.layers_on(own, x, layout.mask, layers, mode)
         return taken(transformer.finish(own, x), layout, mode)
 
 

@@ -10,7 +10,7 @@ from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
 from hardner.model.bert import BertEncoder, configuration, positions, quiet
 from hardner.model.layers import Params
-from hardner.model.pieces import Splitter
+from hardner.model.subwords import Splitter
 from hardner.model.tagger import Tagger
 from hardner.swap import replaced_folder
 from hardner.tag.predictor import Predictor

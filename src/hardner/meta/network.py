@@ -22,7 +22,7 @@ from hardner.model.encoders import (
     vocabulary_of,
 )
 from hardner.model.layers import Params
-from hardner.model.pieces import Pieces
+from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 from hardner.vectors import character_vectors, load_vectors

@@ -19,8 +19,7 @@ from hardner.batch import Batch, Features
 from hardner.errors import FileError, HardnerError
 from hardner.model.encoders import Encoded, taken
 from hardner.model.layers import Mode, Params, scoped
-from hardner.model.layout import lay_out
-from hardner.model.pieces import Pieces, Splitter, overlap_of
+from hardner.model.subwords import Pieces, Splitter, lay_out, overlap_of
 from hardner.types import Sentence
 
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")

@@ -14,14 +14,13 @@ from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
 from hardner.model.bert import BertEncoder, bert_network, configuration
-from hardner.model.branched import Branched
 from hardner.model.characters import Characters
-from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
+from hardner.model.encoders import Encoder, EncoderWithCopies, PieceEncoder, WordEncoder
 from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
 from hardner.model.huggingface import is_classifier, read_classifier
 from hardner.model.layers import Params
 from hardner.model.onnx import OnnxEncoder
-from hardner.model.pieces import Pieces, Splitter
+from hardner.model.subwords import Pieces, Splitter
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 
@@ -90,7 +89,7 @@ def files_of(tagger: Tagger) -> dict[str, bytes]:
 
 
 def _files_of(encoder: Encoder) -> dict[str, bytes]:
-    if isinstance(encoder, Branched):
+    if isinstance(encoder, EncoderWithCopies):
         return _files_of(encoder.base)
     if isinstance(encoder, WordEncoder):
         return {VOCABULARY: _lines(encoder.vocabulary)}
@@ -132,7 +131,7 @@ def _readable() -> Iterator[None]:
 
 
 def _describe_encoder(encoder: Encoder) -> dict[str, Any]:
-    if isinstance(encoder, Branched):
+    if isinstance(encoder, EncoderWithCopies):
         base = _describe_encoder(encoder.base)
         return {"kind": "branched", "base": base, "changed": encoder.changed}
     if isinstance(encoder, WordEncoder):
@@ -197,7 +196,7 @@ def _onnx(config: _Config, files: Files) -> Encoder:
 
 def _branched(config: _Config, files: Files) -> Encoder:
     base = _known("encoder", config["base"], ENCODERS)(_rest(config["base"]), files)
-    return Branched(base, tuple(tuple(names) for names in config["changed"]))
+    return EncoderWithCopies(base, tuple(tuple(names) for names in config["changed"]))
 
 
 ENCODERS: dict[str, Callable[[_Config, Files], Encoder]] = {

@@ -12,8 +12,7 @@ from hardner.batch import Batch, Features
 from hardner.errors import HardnerError
 from hardner.model.encoders import Encoded
 from hardner.model.layers import Mode, Params
-from hardner.model.layout import in_windows
-from hardner.model.pieces import Pieces
+from hardner.model.subwords import Pieces, in_windows
 from hardner.types import Sentence
 
 PIECES, PLACES = "pieces", "places"

@@ -11,7 +11,7 @@ from hardner.model.characters import Characters
 from hardner.model.decoders import DecoderKind
 from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
 from hardner.model.heads import Discriminator, Head, SentenceHead
-from hardner.model.pieces import Pieces
+from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 

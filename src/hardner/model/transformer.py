@@ -1,13 +1,15 @@
 """The project's own compact transformer: pre-norm, rotary positions, any number of tasks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from hardner.errors import HardnerError
-from hardner.model.fused import fused, normed, products_in, turned, worth_fusing
 from hardner.model.layers import (
     Mode,
     Params,
@@ -19,12 +21,14 @@ from hardner.model.layers import (
     prefixed,
     scoped,
 )
-from hardner.model.layout import padding_mask
+from hardner.model.subwords import padding_mask
 
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of rotary positions, two of [P, d / 2]."""
 MAPS = ("attention", "out", "up", "down")
 """The linear maps of a layer."""
+MANY = 16
+"""Models from which on compiled kernels pay."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +84,16 @@ class Transformer:
         pieces: Tensor,
         mode: Mode,
         full: bool = False,
-        turn: Rotation | None = None,
+        rotary: Rotation | None = None,
     ) -> Tensor:
         """pieces [M, W, P], 0 for padding (none where ``full``) -> [M, W, P, D]."""
         x = self.begin(params, pieces, mode)
-        there = None if full else padding_mask(pieces > 0)
-        x = self.layers_on(params, x, there, range(self.layers), mode, turn)
+        mask = None if full else padding_mask(pieces > 0)
+        x = self.layers_on(params, x, mask, range(self.layers), mode, rotary)
         return self.finish(params, x)
 
     def rotation(self, width: int, like: Tensor) -> Rotation:
-        """That of rows of so many pieces."""
+        """The rotary positions of rows of so many pieces."""
         return rotation(width, self.size // self.heads, like)
 
     def begin(self, params: Params, pieces: Tensor, mode: Mode) -> Tensor:
@@ -100,18 +104,18 @@ class Transformer:
         self,
         params: Params,
         x: Tensor,
-        there: Tensor | None,
+        mask: Tensor | None,
         layers: range,
         mode: Mode,
-        turn: Rotation | None = None,
+        rotary: Rotation | None = None,
     ) -> Tensor:
-        """Some layers, one after the other: x [M, W, P, D], ``there`` as in `Layout`, or all.
+        """Some layers, one after the other: x [M, W, P, D], ``mask`` as in `PieceLayout`.
 
-        A compiled network should be given its ``turn``: it would make it anew for every vector.
+        A compiled network should be given ``rotary``: it would make it anew for every vector.
         """
-        turn = turn or self.rotation(x.shape[2], x)
+        rotary = rotary or self.rotation(x.shape[2], x)
         for i in layers:
-            x = self._layer(scoped(params, f"layer{i}"), x, there, turn, mode)
+            x = self._layer(scoped(params, f"layer{i}"), x, mask, rotary, mode)
         return x
 
     def finish(self, params: Params, x: Tensor) -> Tensor:
@@ -119,33 +123,27 @@ class Transformer:
         return layer_norm(x, params["norm.weight"], params["norm.bias"])
 
     def _layer(
-        self,
-        params: Params,
-        x: Tensor,
-        there: Tensor | None,
-        turn: Rotation,
-        mode: Mode,
+        self, params: Params, x: Tensor, mask: Tensor | None, rotary: Rotation, mode: Mode
     ) -> Tensor:
         tasks, rows, width, _ = x.shape
-        brief = worth_fusing(x, params["norm1.weight"].shape[0], mode.twice)
-        h = _norm(params, "norm1", x, brief)
+        fuse = is_worth_compiling(x, params["norm1.weight"].shape[0], mode.twice)
+        h = _norm(params, "norm1", x, fuse)
         qkv = _product(params, "attention", h).view(tasks * rows, width, 3, self.heads, -1)
-        rotate = fused(turned) if brief else turned
-        q, k, v = rotate(qkv, *turn, products_in(x))  # [M*W, heads, P, d]
-        mixed = attend(q, k, v, there, mode)
+        rotate = compiled(rotate_heads) if fuse else rotate_heads
+        q, k, v = rotate(qkv, *rotary, matmul_dtype(x))  # [M*W, heads, P, d]
+        mixed = attend(q, k, v, mask, mode)
         mixed = mixed.transpose(1, 2).reshape(tasks, rows, width, -1)
         x = x + dropout(_product(params, "out", mixed), mode)
-        h = _norm(params, "norm2", x, brief)
+        h = _norm(params, "norm2", x, fuse)
         h = functional.gelu(_product(params, "up", h))
         return x + dropout(_product(params, "down", h), mode)
 
 
-def _norm(params: Params, name: str, x: Tensor, brief: bool) -> Tensor:
-    """A norm, as one kernel where that is ``brief``."""
+def _norm(params: Params, name: str, x: Tensor, fuse: bool) -> Tensor:
     weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
-    if not brief:
+    if not fuse:
         return layer_norm(x, weight, bias)
-    found: Tensor = fused(normed)(x.flatten(1, 2), weight, bias, products_in(x))
+    found: Tensor = compiled(task_norm)(x.flatten(1, 2), weight, bias, matmul_dtype(x))
     return found.view_as(x)
 
 
@@ -161,7 +159,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, mode: Mode) -> 
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     scores = torch.matmul(q, k.transpose(-1, -2)) / q.shape[-1] ** 0.5
     if mask is not None:
-        scores = scores.masked_fill(~mask, -1e4)
+        scores = scores.masked_fill(~mask, -1e4)  # finite, so that its gradient is no NaN
     return torch.matmul(scores.softmax(-1), v)
 
 
@@ -175,3 +173,49 @@ def rotation(width: int, size: int, like: Tensor) -> Rotation:
 
 def _init_norm(size: int) -> Params:
     return {"weight": torch.ones(1, size), "bias": torch.zeros(1, size)}
+
+
+# Where many models are computed at once on a GPU, most of the work is not the products but small
+# operations, each of which reads and writes all vectors of all models. `torch.compile` makes one
+# kernel of a chain of them. That takes seconds, which pays where many models are fitted and not for
+# one, and the gradient of such a kernel cannot be differentiated again.
+
+
+def is_worth_compiling(x: Tensor, models: int, twice: bool) -> bool:
+    """Whether a chain over the vectors of so many models is to be one kernel."""
+    return x.is_cuda and models >= MANY and not twice
+
+
+@cache
+def compiled(chain: Callable[..., Any]) -> Callable[..., Any]:
+    """A chain as one kernel; made when it is first called, for vectors of any sizes."""
+    return torch.compile(chain, dynamic=True)
+
+
+def matmul_dtype(x: Tensor) -> torch.dtype:
+    """What the products of vectors are computed in here."""
+    kind = x.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+
+
+def task_norm(x: Tensor, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
+    """Layer norm, each task by its own weights: x [M, N, D], weight and bias [M, D]."""
+    plain = functional.layer_norm(x, x.shape[-1:])
+    return (plain * weight.unsqueeze(1) + bias.unsqueeze(1)).to(dtype)
+
+
+def rotate_heads(
+    qkv: Tensor, cos: Tensor, sin: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries and keys rotated by their positions, and values.
+
+    qkv [R, P, 3, heads, d], cos and sin [P, d / 2] -> three of [R, heads, P, d]
+    """
+    q, k, v = qkv.to(cos.dtype).permute(2, 0, 3, 1, 4).unbind()
+    return _rotate(q, cos, sin).to(dtype), _rotate(k, cos, sin).to(dtype), v.to(dtype)
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Each pair of features by its position's angle: x [..., P, d]."""
+    left, right = x.chunk(2, dim=-1)
+    return torch.cat((left * cos - right * sin, left * sin + right * cos), dim=-1)

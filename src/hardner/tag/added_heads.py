@@ -2,7 +2,7 @@
 
 Had the new head only what the encoder says already, it would lose what the encoder can learn about
 its type; did the others read the changed encoder, they would forget theirs. So the model gets a
-copy of what has changed (`Branched`), and the price is a second pass for the new head.
+copy of what has changed (`EncoderWithCopies`), and the price is a second pass for the new head.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.batch import TagSet
-from hardner.model.branched import Branched, branch
+from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.tag.engine import Engine
@@ -33,14 +33,14 @@ class Model(NamedTuple):
 def first_copy(model: Model) -> Model:
     """The model without what was added to it: where everything that is added starts."""
     encoder = model.tagger.encoder
-    return _copy(model, encoder, 0) if isinstance(encoder, Branched) else model
+    return _copy(model, encoder, 0) if isinstance(encoder, EncoderWithCopies) else model
 
 
 def add_head(model: Model, added: Model) -> Model:
     """The model with the only head of another, and of its encoder what `first_copy` has not."""
     encoder = model.tagger.encoder
     base, changed = (
-        (encoder.base, encoder.changed) if isinstance(encoder, Branched) else (encoder, ())
+        (encoder.base, encoder.changed) if isinstance(encoder, EncoderWithCopies) else (encoder, ())
     )
     start = first_copy(model).params
     names = tuple(
@@ -48,7 +48,7 @@ def add_head(model: Model, added: Model) -> Model:
         for name in start
         if part_of(name) == "encoder" and not torch.equal(start[name], added.params[name])
     )
-    wider = Branched(base, (*changed, names))
+    wider = EncoderWithCopies(base, (*changed, names))
     crf = "crf" in (model.tagger.decoder, added.tagger.decoder)
     tagger = replace(
         model.tagger,
@@ -56,7 +56,7 @@ def add_head(model: Model, added: Model) -> Model:
         tag_sets=(*model.tagger.tag_sets, *added.tagger.tag_sets),
         decoder="crf" if crf else model.tagger.decoder,
     )
-    own = {branch(len(wider.changed), name): added.params[name] for name in names}
+    own = {copy_name(len(wider.changed), name): added.params[name] for name in names}
     old, new = (_chained(m) if crf else _decoder(m) for m in (model, added))
     decoders = {name: _beside(name, old[name], new[name], tagger.tags) for name in old}
     return Model(tagger, model.params | own | decoders)
@@ -103,7 +103,7 @@ class BranchedEngine:
 
     @classmethod
     def of(
-        cls, model: Model, encoder: Branched, temperatures: Sequence[float], device: str
+        cls, model: Model, encoder: EncoderWithCopies, temperatures: Sequence[float], device: str
     ) -> "BranchedEngine":
         """Take the model apart."""
         first = len(model.tagger.tag_sets) - len(encoder.changed)
@@ -111,8 +111,8 @@ class BranchedEngine:
         engines = []
         for copy, own in enumerate(heads):
             tagger, params = _copy(model, encoder, copy)
-            temperatures = tuple(temperatures[head] for head in own)
-            engines.append(Engine(tagger, params, temperatures, device))
+            own_temperatures = tuple(temperatures[head] for head in own)
+            engines.append(Engine(tagger, params, own_temperatures, device))
         return cls(tuple(engines), heads)
 
     def tag(
@@ -145,7 +145,7 @@ class BranchedEngine:
                 yield engine, own, asked
 
 
-def _copy(model: Model, encoder: Branched, copy: int) -> Model:
+def _copy(model: Model, encoder: EncoderWithCopies, copy: int) -> Model:
     """One copy of a branched encoder with the heads that read it."""
     tagger, params = model
     first = len(tagger.tag_sets) - len(encoder.changed)

@@ -14,10 +14,9 @@ from torch import Tensor
 
 from hardner.batch import Ints, Store, TagSet, bucket
 from hardner.model.bert import BertEncoder
-from hardner.model.branched import Branched
 from hardner.model.crf_decode import Runs, run_marginals, viterbi
 from hardner.model.decoders import Emissions, TransitionScores
-from hardner.model.encoders import Encoded, PieceEncoder
+from hardner.model.encoders import Encoded, EncoderWithCopies, PieceEncoder
 from hardner.model.layers import SCORING, Params, part_of
 from hardner.model.onnx import OnnxEncoder
 from hardner.model.runtime import cpu_has_bfloat16
@@ -77,7 +76,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         encoder = self.tagger.encoder
-        network = encoder.base if isinstance(encoder, Branched) else encoder
+        network = encoder.base if isinstance(encoder, EncoderWithCopies) else encoder
         alone = _ALONE if isinstance(network, BertEncoder) else nullcontext()
         object.__setattr__(self, "_alone", alone)
         half = _half(self.device)

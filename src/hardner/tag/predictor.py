@@ -11,8 +11,8 @@ import torch
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
-from hardner.model.branched import Branched
 from hardner.model.describe import describe_tagger, files_of, load_model, parameter_shapes
+from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
 from hardner.model.tagger import Tagger
 from hardner.tag.added_heads import BranchedEngine, Model
@@ -191,7 +191,7 @@ class Predictor:
 
     def _made_engine(self) -> Engine | BranchedEngine:
         encoder = self.tagger.encoder
-        if isinstance(encoder, Branched):
+        if isinstance(encoder, EncoderWithCopies):
             model = Model(self.tagger, self.params)
             return BranchedEngine.of(model, encoder, self.temperatures, self.device)
         return Engine(self.tagger, self.params, self.temperatures, self.device)

@@ -4,9 +4,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from hardner.model.fused import MANY, fused, normed, products_in, turned, worth_fusing
 from hardner.model.layers import layer_norm
-from hardner.model.transformer import rotation
+from hardner.model.transformer import (
+    MANY,
+    compiled,
+    is_worth_compiling,
+    matmul_dtype,
+    rotate_heads,
+    rotation,
+    task_norm,
+)
 
 
 def drawn(*shape: int) -> Tensor:
@@ -16,15 +23,15 @@ def drawn(*shape: int) -> Tensor:
 
 def test_a_norm_is_that_of_each_model() -> None:
     x, weight, bias = drawn(3, 5, 8), drawn(3, 8), drawn(3, 8)
-    found = normed(x, weight, bias, torch.float64)
+    found = task_norm(x, weight, bias, torch.float64)
     torch.testing.assert_close(found, layer_norm(x, weight, bias))
-    assert normed(x, weight, bias, torch.bfloat16).dtype == torch.bfloat16
+    assert task_norm(x, weight, bias, torch.bfloat16).dtype == torch.bfloat16
 
 
 def test_a_turn_keeps_lengths_and_depends_on_distances_alone() -> None:
     width, size = 7, 6
     same = drawn(1, 1, 3, 2, size).expand(4, width, 3, 2, size)
-    q, k, v = turned(same, *rotation(width, size, same), torch.float64)
+    q, k, v = rotate_heads(same, *rotation(width, size, same), torch.float64)
     assert q.shape == k.shape == v.shape == (4, 2, width, size)
     torch.testing.assert_close(v, same[:, :, 2].transpose(1, 2))
     torch.testing.assert_close(q.norm(dim=-1), same[:, :, 0].transpose(1, 2).norm(dim=-1))
@@ -39,22 +46,22 @@ def test_compiled_chains_say_the_same_with_the_same_slopes(
     rows: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     torch.compiler.reset()
-    request.addfinalizer(fused.cache_clear)
-    compiled = torch.compile
+    request.addfinalizer(compiled.cache_clear)
+    compile_chain = torch.compile
     monkeypatch.setattr(
         torch,
         "compile",
-        lambda chain, dynamic: compiled(chain, dynamic=dynamic, backend="aot_eager"),
+        lambda chain, dynamic: compile_chain(chain, dynamic=dynamic, backend="aot_eager"),
     )
-    fused.cache_clear()
+    compiled.cache_clear()
     x, weight, bias = drawn(rows, 5, 8), drawn(rows, 8), drawn(rows, 8)
     mixed = drawn(rows, 5, 3, 2, 4)
     turns = rotation(5, 4, mixed)
     for chain, leaves, rest in (
-        (normed, (x, weight, bias), ()),
-        (turned, (mixed,), turns),
+        (task_norm, (x, weight, bias), ()),
+        (rotate_heads, (mixed,), turns),
     ):
-        ours = fused(chain)(*leaves, *rest, torch.float64)
+        ours = compiled(chain)(*leaves, *rest, torch.float64)
         plain = chain(*leaves, *rest, torch.float64)
         torch.testing.assert_close(ours, plain)
         sums = [sum((part**2).sum() for part in _all(found)) for found in (ours, plain)]
@@ -67,15 +74,15 @@ def _all(found: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 def test_one_model_and_a_cpu_compute_step_by_step() -> None:
     x = torch.zeros(2)
-    assert not worth_fusing(x, MANY, twice=False)
-    assert products_in(x) == torch.float32
+    assert not is_worth_compiling(x, MANY, twice=False)
+    assert matmul_dtype(x) == torch.float32
     with torch.autocast("cpu", torch.bfloat16):
-        assert products_in(x) == torch.bfloat16
+        assert matmul_dtype(x) == torch.bfloat16
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_makes_one_kernel_for_many_models() -> None:
     x = torch.zeros(2, device="cuda")
-    assert worth_fusing(x, MANY, twice=False)
-    assert not worth_fusing(x, MANY - 1, twice=False)
-    assert not worth_fusing(x, MANY, twice=True)
+    assert is_worth_compiling(x, MANY, twice=False)
+    assert not is_worth_compiling(x, MANY - 1, twice=False)
+    assert not is_worth_compiling(x, MANY, twice=True)

@@ -1,13 +1,22 @@
-"""Words as subword pieces, in windows that a transformer can read, with every word found again."""
+"""Words as subword pieces: split, cut into windows, and laid out for a transformer.
+
+Sentences of a task are of different lengths, so that rows as wide as the longest are mostly
+padding. Laid end to end the pieces of a task are one row, in which each sees those of its own
+window alone. Positions are relative (rotary), so that it does not matter where a window lies.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn.functional import pad
 
-from hardner.batch import Features, Ints
+from hardner.batch import Batch, Features, Ints
 from hardner.errors import HardnerError
 from hardner.types import Sentence
 
@@ -107,3 +116,85 @@ def _piece(tokenizer: Tokenizer, name: str) -> int:
 def overlap_of(limit: int) -> int:
     """How far windows should overlap: a quarter, and no more than 64 pieces."""
     return min(64, limit // 4)
+
+
+class PieceLayout(NamedTuple):
+    """What a transformer reads of a batch, and where each word lies in it."""
+
+    pieces: Tensor
+    """[M, W, P]; 0 is padding."""
+    mask: Tensor
+    """Which pieces of a row see which: bool [M*W, 1, 1 or P, P]."""
+    heads: Tensor
+    """Where in all rows of its task a word's first piece lies, [M, B, T]."""
+    starts: Tensor
+    """Where a sentence's first piece lies, [M, B]."""
+
+    def words(self, vectors: Tensor) -> Tensor:
+        """The vectors of the words' first pieces: [M, W, P, H] -> [M, B, T, H]."""
+        return _pick(vectors, self.heads)
+
+    def sentences(self, vectors: Tensor) -> Tensor:
+        """The vectors of the sentences' first pieces: [M, W, P, H] -> [M, B, H]."""
+        return _pick(vectors, self.starts)
+
+
+def lay_out(batch: Batch, stream: str, limit: int) -> PieceLayout:
+    """The layout of a stream of pieces: end to end where the batch says how many there are.
+
+    Args:
+        batch: With the words' first pieces in its stream ``heads``.
+        stream: Its name.
+        limit: Pieces of a window.
+    """
+    windows = in_windows(batch.inputs[stream], limit)
+    sentences = batch.lengths.shape[1]
+    width = windows[0].numel() // sentences
+    starts = torch.arange(sentences, device=windows.device).mul(width).expand_as(batch.lengths)
+    heads = batch.inputs["heads"] + starts.unsqueeze(-1)
+    filled = windows > 0
+    if batch.packed is None:
+        return PieceLayout(windows, padding_mask(filled), heads, starts)
+    at, place = _end_to_end(filled.flatten(1), batch.packed)  # [M, N], [M, W*P]
+    pieces = pad(windows.flatten(1), (0, 1)).gather(1, at)
+    window = at // windows.shape[2]  # [M, N]; the padding's is behind all others
+    there = window.unsqueeze(2) == window.unsqueeze(1)  # [M, N, N]
+    heads = place.gather(1, heads.flatten(1)).view_as(heads)
+    return PieceLayout(pieces.unsqueeze(1), there.unsqueeze(1), heads, place.gather(1, starts))
+
+
+def in_windows(pieces: Tensor, limit: int) -> Tensor:
+    """Cut rows that hold several windows: [M, B, n * limit] -> [M, B * n, limit]."""
+    tasks, _, width = pieces.shape
+    if width <= limit:
+        return pieces
+    short = -width % limit
+    pieces = pad(pieces, (0, short))
+    return pieces.view(tasks, -1, limit)
+
+
+def padding_mask(filled: Tensor) -> Tensor:
+    """The padding of a row is seen by none: [M, W, P] -> [M*W, 1, 1, P]."""
+    there = filled.flatten(0, 1)[:, None, None].clone()
+    there[..., 0] = True  # an empty row sees something, so that it stays finite
+    return there
+
+
+def _end_to_end(filled: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Where the filled places lie, one behind the other, and where each place comes to lie.
+
+    filled [M, F], no more than ``most`` of a task -> [M, most], F filling up, and [M, F].
+    """
+    tasks, places = filled.shape
+    rank = filled.cumsum(1) - 1  # [M, F]
+    own = torch.arange(places, device=filled.device).expand(tasks, -1)
+    at = own.new_full((tasks, most + 1), places)
+    at = at.scatter(1, torch.where(filled, rank, most), own)  # what is not filled goes behind
+    return at[:, :most].contiguous(), rank.clamp(min=0)
+
+
+def _pick(vectors: Tensor, places: Tensor) -> Tensor:
+    """vectors [M, W, P, H], places [M, ...] of W*P -> [M, ..., H]."""
+    flat = vectors.flatten(1, 2)
+    index = places.flatten(1).unsqueeze(-1).expand(-1, -1, flat.shape[-1])
+    return flat.gather(1, index).view(*places.shape, -1)
