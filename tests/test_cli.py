@@ -50,11 +50,18 @@ def examples(text: str, path: tuple[str, ...]) -> list[str]:
 
 def test_version(call: Command) -> None:
     assert call("--version") == (0, f"hardner {__version__}\n", "")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == __version__
-    assert (
-        re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)[1] == __version__
-    )
+
+
+def test_the_version_stands_in_one_place() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert "version" not in project["project"]
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "hardner.__version__"}
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
+    assert cited is not None
+    assert cited[1] == __version__
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"\n## [{__version__}]" in changes
 
 
 @every

@@ -18,9 +18,13 @@ __all__ = ["Document", "Entity", "Predictor", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    """What needs a network is imported when it is first asked for."""
+    """Import what needs torch when it is first asked for, so that `import hardner` is quick."""
     if name not in ("Predictor", "load"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from hardner.tag import predictor
 
     return getattr(predictor, name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), "Predictor", "load"]
