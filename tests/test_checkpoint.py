@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from hardner import checkpoint, swap
+from hardner import checkpoint, folders
 from hardner.errors import FileError, HardnerError
 
 CONFIG = {"labels": ["O", "B-β"], "rate": 0.1, "nested": {"none": None}}
@@ -138,7 +138,7 @@ def test_a_model_is_replaced_whole(
     at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not at_once:
-        monkeypatch.setattr(swap, "_exchange", lambda first, second: False)
+        monkeypatch.setattr(folders, "_exchange", lambda first, second: False)
     folder = tmp_path / "model"
     checkpoint.save_checkpoint(folder, weights(), {"n": 1}, {"old.txt": "old"}, shard_bytes=1024)
     checkpoint.save_checkpoint(folder, {"x": torch.ones(2)}, {"n": 2})
@@ -152,7 +152,7 @@ def test_exchange_works_here(tmp_path: Path) -> None:
         pytest.skip("only Linux swaps two folders in one step")
     for name in "ab":
         (tmp_path / name / name).mkdir(parents=True)
-    assert swap._exchange(tmp_path / "a", tmp_path / "b")
+    assert folders._exchange(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "a/b").exists() and (tmp_path / "b/a").exists()
 
 
@@ -309,10 +309,10 @@ folder, chance = sys.argv[1], random.Random(0)
 
 def save(n):
     tensors = {f"t{i}": torch.full((100, 20), float(n)) for i in range(3)}
-    checkpoint.save(folder, tensors, {"n": n}, {"n.txt": str(n)}, shard_bytes=10_000)
+    checkpoint.save_checkpoint(folder, tensors, {"n": n}, {"n.txt": str(n)}, shard_bytes=10_000)
 
 def loaded():
-    model = checkpoint.load(folder)
+    model = checkpoint.load_checkpoint(folder)
     n = model.config["n"]
     assert model.files["n.txt"] == str(n).encode()
     assert all((tensor == n).all() for tensor in model.tensors.values())

@@ -16,7 +16,6 @@ from hardner import files
 from hardner.errors import FileError
 from hardner.files import (
     atomic_binary,
-    atomic_folder,
     atomic_write,
     blocks,
     chunks,
@@ -26,6 +25,7 @@ from hardner.files import (
     read_text,
     stem,
 )
+from hardner.folders import atomic_folder
 
 TEXT = "naïve\ttokens\nзвук 漢字 😀\n\nlast"
 

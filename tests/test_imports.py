@@ -10,9 +10,9 @@ import hardner
 PACKAGE = Path(hardner.__file__).parent
 LAYERS = (
     {"types", "errors", "seeds", "renamed"},
-    {"schemes", "text", "files", "swap", "shards", "int8"},
+    {"schemes", "text", "files", "folders", "shards", "int8"},
     {"checkpoint"},
-    {"formats", "episodes", "batch", "vectors"},
+    {"formats", "episodes", "batch", "vectors", "jobs"},
     {"corpora"},
     {"model"},
     {"meta"},

@@ -21,7 +21,7 @@ import hardner
 from hardner import int8 as rows8
 from hardner import shards
 from hardner.errors import FileError, HardnerError
-from hardner.swap import replaced_folder
+from hardner.folders import atomic_folder
 
 FORMAT = "hardner model"
 FORMAT_VERSION = 2
@@ -100,7 +100,7 @@ def save_checkpoint(
     )
     parts = list(shards.cut(stored, shard_bytes)) or [{}]
     names = shards.shard_names(len(parts))
-    with replaced_folder(folder) as temporary:
+    with atomic_folder(folder) as temporary:
         for name, part in zip(names, parts, strict=True):
             save_file(part, temporary / name)
         for name, content in files.items():

@@ -276,28 +276,3 @@ def sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise FileError(path, f"cannot be read: {error.strerror}") from None
-
-
-@contextmanager
-def atomic_folder(path: PathLike) -> Iterator[Path]:
-    """A folder to fill; it replaces the one there when the block ends well, else leaves no trace.
-
-    The caller makes sure that nothing of value is replaced.
-    """
-    target = Path(path).resolve()
-    spare, old = (target.with_name(f".hardner-{secrets.token_hex(6)}.tmp") for _ in "ab")
-    try:
-        spare.mkdir()
-        yield spare
-        if target.exists():
-            target.rename(old)
-        try:
-            spare.rename(target)
-        except OSError:
-            old.rename(target)
-            raise
-    except OSError as error:
-        raise _refused(path, error) from None
-    finally:
-        for left in (spare, old):
-            shutil.rmtree(left, ignore_errors=True)

@@ -206,8 +206,8 @@ class Killed(BaseException):
 
 def crashing(monkeypatch: pytest.MonkeyPatch, name: str, call: int, after: bool) -> None:
     """Let a function of the run end it at one of its calls, before or after its work."""
-    module, attribute = (checkpoint, "save") if name == "save" else (hardner.meta.run, name)
-    real, calls = getattr(module, attribute), 0
+    module = checkpoint if name == "save_checkpoint" else hardner.meta.run
+    real, calls = getattr(module, name), 0
 
     def stand_in(*arguments: Any, **options: Any) -> Any:
         nonlocal calls
@@ -219,11 +219,11 @@ def crashing(monkeypatch: pytest.MonkeyPatch, name: str, call: int, after: bool)
             raise Killed
         return result
 
-    monkeypatch.setattr(module, attribute, stand_in)
+    monkeypatch.setattr(module, name, stand_in)
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("name", ["save_model", "save", "devel_loss"])
+@pytest.mark.parametrize("name", ["save_model", "save_checkpoint", "devel_loss"])
 def test_a_run_that_died_around_a_write_ends_as_if_it_had_not(
     name: str, after: bool, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,8 +174,8 @@ def test_encoding_word_by_word_is_encoding_line_by_line(
 ) -> None:
     odd = ["", "a\u00a0b\u3000ﬁne", "x\u00b4y é e\u0301", "(p<0.05),IL-2", "日本 𝛼β"]
     lines = [*sayings(50), *odd, *sayings(50, seed=1)]
-    monkeypatch.setattr(module, "CHUNK", chunk)
-    monkeypatch.setattr(module, "REMEMBERED", 30)
+    monkeypatch.setattr(module, "_CHUNK", chunk)
+    monkeypatch.setattr(module, "_REMEMBERED", 30)
     found = np.frombuffer(b"".join(encode_text(tokenizer, lines)), "<u2")
     assert found.tolist() == joined(tokenizer, lines)
 

@@ -153,7 +153,7 @@ def test_ctrl_c_leaves_no_vectors(
     def interrupted(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(skipgram, "train", interrupted)
+    monkeypatch.setattr(skipgram, "train_skipgram", interrupted)
     text = write(tmp_path / "text.txt", 50)
     code, said, on_progress = call("pretrain", "vectors", text, "--out", tmp_path / "v.bin")
     assert (code, said, on_progress) == (130, "", "interrupted; nothing was written\n")

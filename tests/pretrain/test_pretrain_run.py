@@ -216,7 +216,7 @@ def test_plans_that_cannot_be_are_refused() -> None:
 def test_devices_that_are_not_here_are_refused(text: Path, tmp_path: Path) -> None:
     with pytest.raises(HardnerError, match="torch finds no GPU here"):
         run_pretraining([text], tmp_path, PLAN, device="cuda")
-    with pytest.raises(HardnerError, match="unknown device 'tpu'; known are auto, cpu, cuda"):
+    with pytest.raises(HardnerError, match="unknown device 'tpu'; it is auto, cpu or cuda"):
         run_pretraining([text], tmp_path, PLAN, device="tpu")
 
 
@@ -240,11 +240,12 @@ for name in ("typer", "rich", "bioc", "lxml", "transformers", "spacy"):
     sys.modules[name] = None
 from pathlib import Path
 from hardner.pretrain.masked import Pretraining
-from hardner.pretrain.run import Plan, run
+from hardner.pretrain.run import PretrainingPlan, run_pretraining
 from hardner.pretrain.skipgram import SkipGram, train_vectors
-plan = Plan(vocabulary=200, size=16, layers=1, heads=2, inner=16, training=Pretraining(2, 2, 16))
+how = Pretraining(2, 2, 16)
+plan = PretrainingPlan(vocabulary=200, size=16, layers=1, heads=2, inner=16, training=how)
 root = Path({str(tmp_path)!r})
-assert run([{str(text)!r}], root / "run", plan, device="cpu").finished
+assert run_pretraining([{str(text)!r}], root / "run", plan, device="cpu").finished
 train_vectors([{str(text)!r}], root / "v.bin", SkipGram(4, epochs=1))
 """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

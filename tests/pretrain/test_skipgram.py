@@ -23,8 +23,8 @@ from hardner.vectors import load_vectors
 
 
 def test_words_are_counted_and_numbered_by_frequency(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK", 50)
-    monkeypatch.setattr(module, "REMEMBERED", 7)
+    monkeypatch.setattr(module, "_BLOCK", 50)
+    monkeypatch.setattr(module, "_REMEMBERED", 7)
     lines = [*sayings(60), "IL-2 (IL-2R),IL-2", "rare\u00a0words: IL-2"]
     words = [[line[a:b] for a, b in tokenize(line)] for line in lines]
     counts = Counter(word for line in words for word in line)

@@ -96,11 +96,10 @@ def _predicted(
     from hardner.evaluate.runners import FittedRunner, Runner, UnchangedRunner
     from hardner.evaluate.samples import draw_sample
     from hardner.evaluate.system import system_of_folder
-    from hardner.meta.experiment import Experiment
-    from hardner.meta.run import experiment_device
+    from hardner.jobs.device import resolve_device
 
     system = system_of_folder(
-        path, PROTOCOLS["few_shot"], preset=preset, device=experiment_device(Experiment())
+        path, PROTOCOLS["few_shot"], preset=preset, device=resolve_device("auto")
     )
     corpus = targets.load_target(name, root or system.root)
     runner: Runner

@@ -159,12 +159,11 @@ class SystemLoader:
         """Args: ``on_progress`` hears of its training, which Ctrl-C stops where it can go on."""
         from hardner.evaluate.system import system_of_folder
         from hardner.evaluate.training import system_of_experiment
-        from hardner.meta.experiment import Experiment
+        from hardner.jobs.device import resolve_device
         from hardner.meta.experiment_table import load_experiment, run_name
-        from hardner.meta.run import experiment_device
 
         if not self.trains:
-            where = experiment_device(Experiment(device=self.device))  # type: ignore[arg-type]
+            where = resolve_device(self.device)
             return system_of_folder(self.path, plan, self.name, self.preset, self.vectors, where)
         overrides: dict[str, object] = {"data": {"root": str(self.root)}} if self.root else {}
         overrides |= {"device": self.device} if self.device != "auto" else {}

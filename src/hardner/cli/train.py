@@ -53,11 +53,12 @@ def train_command(
     - `hardner train mine.toml`
     - `torchrun --nproc-per-node 8 -m hardner train hgda/disease`
     """
+    from hardner.jobs.device import resolve_device
     from hardner.meta.config import toml
     from hardner.meta.distributed import join_ranks
     from hardner.meta.experiment_table import load_experiment, run_name
     from hardner.meta.folder import MODEL
-    from hardner.meta.run import experiment_device, run_experiment
+    from hardner.meta.run import run_experiment
 
     name, overrides = _parsed(context, arguments)
     experiment = load_experiment(name, overrides)
@@ -66,7 +67,7 @@ def train_command(
         return
     folder = out or Path("runs", run_name(name))
     iterations = experiment.train.iterations
-    with interruptible() as stop, join_ranks(experiment_device(experiment)) as ranks:
+    with interruptible() as stop, join_ranks(resolve_device(experiment.device)) as ranks:
         listening = _listening(iterations) if ranks.leads else _deaf()
         with listening as (on_progress, reading):
             standing = run_experiment(experiment, folder, on_progress, stop, reading, ranks)

@@ -11,11 +11,12 @@ from hardner.evaluate import targets
 from hardner.evaluate.protocols import Protocol, TrainOn
 from hardner.evaluate.system import Model, SampleDraw, System, make_system
 from hardner.files import atomic_write
+from hardner.jobs.device import resolve_device
 from hardner.meta.experiment import Experiment
 from hardner.meta.folder import MODEL
 from hardner.meta.methods import BASELINES
 from hardner.meta.network import build_network
-from hardner.meta.run import TrainingProgress, experiment_device, run_experiment
+from hardner.meta.run import TrainingProgress, run_experiment
 from hardner.meta.source_data import load_source_data
 from hardner.model.describe import load_model
 from hardner.schemes import spans_to_tags
@@ -51,7 +52,7 @@ def system_of_experiment(
     plan = BASELINES.get(name)
     if plan and plan.merged and experiment.way().draw != "split":  # which needs several domains
         experiment = replace(experiment, decoder=replace(experiment.decoder, per="all"))
-    device = experiment_device(experiment)
+    device = resolve_device(experiment.device)
     made = make_system(experiment, experiment.encoder.kind, protocol, name, preset, device)
     trainer = Trainer(experiment, protocol, runs, made.train, device, on_progress, watch)
     return replace(made, start=trainer, cache=runs / "vectors")

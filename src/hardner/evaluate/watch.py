@@ -15,12 +15,12 @@ from hardner.episodes import Sources
 from hardner.errors import HardnerError
 from hardner.evaluate.score import Breakdown, Score
 from hardner.evaluate.test_set import _WORDS_AT_ONCE, TestSet
+from hardner.jobs.device import resolve_device
 from hardner.meta.draws import drawing
 from hardner.meta.experiment import Experiment
 from hardner.meta.loop import initial_state, loop
 from hardner.meta.methods import Method
 from hardner.meta.network import build_network
-from hardner.meta.run import experiment_device
 from hardner.meta.source_data import SourceData
 from hardner.model.heads import sentence_labels
 from hardner.model.layers import SCORING, Params, mask_of, scoped
@@ -59,7 +59,7 @@ class Watch:
     @cached_property
     def device(self) -> str:
         """Where it is computed."""
-        return experiment_device(self.experiment)
+        return resolve_device(self.experiment.device)
 
     @property
     def tagger(self) -> Tagger:

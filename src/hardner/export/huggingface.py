@@ -8,11 +8,11 @@ from tokenizers import Tokenizer
 
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
+from hardner.folders import atomic_folder
 from hardner.model.bert import BertEncoder, configuration, positions, quiet
 from hardner.model.layers import Params
 from hardner.model.subwords import Splitter
 from hardner.model.tagger import Tagger
-from hardner.swap import replaced_folder
 from hardner.tag.predictor import Predictor
 
 
@@ -33,7 +33,7 @@ def write_huggingface(predictor: Predictor, folder: str | Path) -> None:
     with quiet() as transformers:
         model = _model(transformers, encoder, tag_set, predictor.params)
         tokenizer = _tokenizer(transformers, encoder)
-        with replaced_folder(folder) as temporary:
+        with atomic_folder(folder) as temporary:
             model.save_pretrained(temporary)
             tokenizer.save_pretrained(temporary)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from hardner.errors import FileError
 from hardner.files import (
     PathLike,
-    atomic_folder,
     atomic_write,
     lines,
     plain_name,
     read_text,
 )
+from hardner.folders import atomic_folder
 from hardner.formats.mention import mention, offset, short
 from hardner.formats.pairs import beside, named
 from hardner.formats.report import Place, Report
@@ -109,7 +109,7 @@ def write(documents: Iterable[Document], path: PathLike, report: Report) -> None
         return
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise FileError(path, "is there already; name a new folder")
-    with atomic_folder(target) as folder:
+    with atomic_folder(target.resolve(), durable=False) as folder:
         for document in documents:
             place = Place(path, document=document.id)
             base = folder / _safe(document.id, place)

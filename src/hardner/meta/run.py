@@ -19,6 +19,7 @@ import torch
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
+from hardner.jobs.device import resolve_device
 from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.draws import drawing
 from hardner.meta.experiment import Experiment
@@ -103,7 +104,7 @@ class _Run:
             on_progress,
             ranks,
         )
-        self.device = experiment_device(experiment)
+        self.device = resolve_device(experiment.device)
         self.source_data = load_source_data(experiment)
         self.fingerprint = self.source_data.fingerprint()
         way, shares = experiment.way(), self.source_data.shares(experiment.data.shares)
@@ -239,14 +240,6 @@ class _Run:
         self.on_progress(
             TrainingProgress(self.standing, self.log.loss, scored and self.score is not None)
         )
-
-
-def experiment_device(experiment: Experiment) -> str:
-    """Where to compute."""
-    there = torch.cuda.is_available()
-    if experiment.device == "cuda" and not there:
-        raise HardnerError('device: torch finds no GPU here; set it to "cpu" or "auto"')
-    return ("cuda" if there else "cpu") if experiment.device == "auto" else experiment.device
 
 
 def _scorer(

@@ -1,13 +1,10 @@
-"""How training goes, for whoever listens, and where it runs."""
+"""How training goes, for whoever listens."""
 
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
-
-from hardner.errors import HardnerError
 
 TELL = 0.5
 """Seconds between two words to the listener."""
@@ -60,13 +57,3 @@ class Meter:
         speed = self._size / (time.perf_counter() - self._clock)
         self._clear()
         return loss, speed
-
-
-def resolve_device(name: str) -> str:
-    """Where to compute: auto, cpu or cuda -> cpu or cuda."""
-    there = torch.cuda.is_available()
-    if name not in ("auto", "cpu", "cuda"):
-        raise HardnerError(f"unknown device {name!r}; known are auto, cpu, cuda")
-    if name == "cuda" and not there:
-        raise HardnerError("device cuda: torch finds no GPU here; choose cpu or auto")
-    return ("cuda" if there else "cpu") if name == "auto" else name

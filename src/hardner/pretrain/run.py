@@ -18,18 +18,14 @@ from tokenizers import Tokenizer
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write
+from hardner.jobs.device import resolve_device
 from hardner.model.layers import Params, prefixed, scoped
 from hardner.model.transformer import Transformer
 from hardner.pretrain.folder import claimed
 from hardner.pretrain.masked import Pretraining, init, pretrain_steps
 from hardner.pretrain.muon import Muon
 from hardner.pretrain.pieces import EncodedText, pieces_of
-from hardner.pretrain.progress import (
-    Meter,
-    PretrainingCallback,
-    PretrainingProgress,
-    resolve_device,
-)
+from hardner.pretrain.progress import Meter, PretrainingCallback, PretrainingProgress
 from hardner.pretrain.text import PlainText, held_out, short_hash
 from hardner.pretrain.tokenizer import (
     LARGEST,

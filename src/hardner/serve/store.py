@@ -1,9 +1,7 @@
 """The project file: one writer at a time, readers beside it, and every commit on the disk."""
 
-import os
 import queue
 import sqlite3
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hardner.errors import FileError
+from hardner.jobs.lock import FileLock
 from hardner.serve.schema import prepare
 
 READERS = 4
@@ -29,12 +28,12 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = _held(path)
+        self._lock = _locked(path)
         try:
             self._writer = _connected(path)
             prepare(self._writer, str(path))
         except BaseException:
-            os.close(self._lock)
+            self._lock.release()
             raise
         self._writing = threading.Lock()
         self._readers: queue.SimpleQueue[Database] = queue.SimpleQueue()
@@ -77,8 +76,7 @@ class Store:
                 self._readers.get_nowait().close()
         with self._writing:
             self._writer.close()
-        _lock_path(self.path).unlink(missing_ok=True)
-        os.close(self._lock)
+        self._lock.release()
 
 
 def _connected(path: Path) -> Database:
@@ -95,35 +93,11 @@ def _connected(path: Path) -> Database:
     return database
 
 
-def _lock_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}-lock")
-
-
-def _held(path: Path) -> int:
-    """A lock that ends with the process, however it ends."""
-    beside = _lock_path(path)
+def _locked(path: Path) -> FileLock:
+    """A lock beside the project file."""
     try:
-        handle = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)
+        return FileLock(path.with_name(f"{path.name}-lock"))
+    except BlockingIOError:
+        raise FileError(path, "is open in another hardner serve; use that one") from None
     except OSError as error:
         raise FileError(path, f"cannot be opened: {error.strerror}") from None
-    try:
-        _lock(handle)
-        left = os.fstat(handle).st_nlink == 0  # by one who closed it between our two steps
-    except OSError:
-        os.close(handle)
-        raise FileError(path, "is open in another hardner serve; use that one") from None
-    if left:
-        os.close(handle)
-        return _held(path)
-    return handle
-
-
-def _lock(handle: int) -> None:
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

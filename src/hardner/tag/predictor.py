@@ -11,6 +11,7 @@ import torch
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
+from hardner.jobs.device import resolve_device
 from hardner.model.describe import describe_tagger, files_of, load_model, parameter_shapes
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
@@ -57,7 +58,7 @@ class Predictor:
         if len(temperatures) != len(self.tagger.tag_sets):
             heads = len(self.tagger.tag_sets)
             raise HardnerError(f"{len(temperatures)} temperatures for {heads} heads")
-        device = _device(self.device)
+        device = resolve_device(self.device)
         params = {name: value.to(device) for name, value in self.params.items()}
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "params", params)
@@ -247,17 +248,6 @@ def load(
     from hardner.tag.guidelines import follow_guidelines
 
     return follow_guidelines(Predictor.load(device=device), guidelines)
-
-
-def _device(name: str) -> str:
-    there = torch.cuda.is_available()
-    if name == "auto":
-        return "cuda" if there else "cpu"
-    if name != "cpu" and not name.startswith("cuda"):
-        raise HardnerError(f"unknown device {name!r}; it is auto, cpu or cuda")
-    if name != "cpu" and not there:
-        raise HardnerError(f"no device {name} here; use cpu")
-    return name
 
 
 def write_model_folder(
