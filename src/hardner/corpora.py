@@ -14,7 +14,7 @@ from hardner.episodes import distinct, random_numbers
 from hardner.errors import FileError, HardnerError
 from hardner.files import sha256
 from hardner.formats.conll import read_sentences
-from hardner.formats.report import Place, Report, reporting
+from hardner.formats.format import Place, Report, reporting
 from hardner.schemes import longest_non_overlapping, shortest_non_overlapping
 from hardner.text import Problem, sentences
 from hardner.types import Corpus, Document, Sentence, Span

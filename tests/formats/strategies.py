@@ -4,10 +4,9 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from hardner.formats.conll import document_of
-from hardner.formats.mention import mention
-from hardner.formats.prodigy import sentence_over
-from hardner.formats.report import Place
+from hardner.formats import Place
+from hardner.formats.conll import join_sentences
+from hardner.formats.mention import make_mention, make_sentence
 from hardner.text import tokenize
 from hardner.types import Document, Entity, Offset, Passage, Sentence, Span
 
@@ -46,7 +45,9 @@ def entities(
         where = list(zip(marks[::2], marks[1::2], strict=True))
         place = Place("generated")
         made.append(
-            mention(place, text, where, draw(labels), score=draw(scores), identifier=draw(concepts))
+            make_mention(
+                place, text, where, draw(labels), score=draw(scores), identifier=draw(concepts)
+            )
         )
     return tuple(dict.fromkeys(made))
 
@@ -112,13 +113,13 @@ def sentences(draw: st.DrawFn) -> Sentence:
 
 
 conll_documents = st.builds(
-    document_of, st.just("x"), st.lists(sentences(), min_size=1, max_size=3)
+    join_sentences, st.just("x"), st.lists(sentences(), min_size=1, max_size=3)
 )
 
 
 def _over(text: str, offsets: list[Offset], found: tuple[Entity, ...]) -> tuple[Sentence, ...]:
     inside = [e for e in found if offsets and offsets[0][0] <= e.start and e.end <= offsets[-1][1]]
-    return sentence_over(text, offsets, inside)
+    return make_sentence(text, offsets, inside)
 
 
 @st.composite
@@ -136,7 +137,7 @@ def tokenized_documents(
     cuts = draw(st.sets(st.integers(1, max(1, len(offsets) - 1)), max_size=most_sentences - 1))
     bounds = [0, *sorted(cuts), len(offsets)]
     rows = [offsets[left:right] for left, right in pairwise(bounds)]
-    over = _over if most_sentences > 1 else sentence_over
+    over = _over if most_sentences > 1 else make_sentence
     parts = [part for row in rows for part in over(text, row, found)] if draw(st.booleans()) else []
     return Document(draw(NAMES), text, found, tuple(parts))
 

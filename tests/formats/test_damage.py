@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hardner.errors import FileError, HardnerError
-from hardner.formats import FORMATS, Report, read, write
-from hardner.formats.mention import check
-from hardner.formats.report import Place
+from hardner.formats import FORMATS, Place, Report, read, write
+from hardner.formats.mention import check_document
 from hardner.types import Document, Entity, Passage
 
 DOCUMENT = Document(
@@ -63,7 +62,7 @@ def test_damaged_files(tmp_path: Path, format: str, damage: list[tuple[float, in
         assert str(tmp_path) in str(error)
     else:
         for document in found:
-            check(document, Place(path))
+            check_document(document, Place(path))
 
 
 def test_names_of_columns_that_are_no_text(tmp_path: Path) -> None:

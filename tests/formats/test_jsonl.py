@@ -8,7 +8,7 @@ import pytest
 from hardner.errors import FileError
 from hardner.files import LINE_LIMIT
 from hardner.formats import Report, read, write
-from hardner.formats.jsonstream import Cursor, records
+from hardner.formats.json_records import JsonCursor, read_records
 from hardner.types import Document, Entity, Passage, Sentence, Span
 
 FULL = Document(
@@ -143,22 +143,22 @@ def test_items_of_an_array_come_one_at_a_time(
     monkeypatch.setattr("hardner.files._BLOCK", size)
     rows = [{"n": n, "text": '[]{},"\\é😀' * n} for n in range(20)]
     (tmp_path / "a").write_text(json.dumps(rows, indent=1))
-    assert [record for _, record in records(tmp_path / "a")] == rows
-    cursor = Cursor(tmp_path / "a")
+    assert [record.fields for record in read_records(tmp_path / "a")] == rows
+    cursor = JsonCursor(tmp_path / "a")
     assert [value for _, value in cursor.items()] == rows
     assert cursor.peek() == ""
 
 
 def test_lines_of_items_in_an_array(tmp_path: Path) -> None:
     (tmp_path / "a").write_text('\n[{"a": 1},\n\n {"b":\n 2},\n{"c": 3}]')
-    assert [place.line for place, _ in records(tmp_path / "a")] == [2, 4, 6]
+    assert [record.place.line for record in read_records(tmp_path / "a")] == [2, 4, 6]
     (tmp_path / "a").write_text('[{"a": 1},\n{"b":\n 2,,}]')
     with pytest.raises(FileError, match="a:3: not JSON"):
-        list(records(tmp_path / "a"))
+        list(read_records(tmp_path / "a"))
 
 
 def test_the_limit_is_for_one_item_not_for_the_file(tmp_path: Path) -> None:
     row = json.dumps({"text": "x" * 1_000_000})
     (tmp_path / "a").write_text("[" + ",".join([row] * 15) + "]")
     assert (tmp_path / "a").stat().st_size > LINE_LIMIT
-    assert sum(1 for _ in records(tmp_path / "a")) == 15
+    assert sum(1 for _ in read_records(tmp_path / "a")) == 15

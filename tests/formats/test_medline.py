@@ -9,9 +9,8 @@ import pytest
 from command import Command
 
 from hardner.errors import FileError
-from hardner.formats import Report, detect, read
-from hardner.formats.mention import check
-from hardner.formats.report import Place
+from hardner.formats import Place, Report, detect, read
+from hardner.formats.mention import check_document
 from hardner.types import Document, Passage
 
 FIXTURE = Path(__file__).with_name("pubmed-fixture.xml")
@@ -37,7 +36,7 @@ def test_the_fixture() -> None:
     report = Report()
     documents = list(read(FIXTURE, report=report))
     for document in documents:
-        check(document, Place(FIXTURE))
+        check_document(document, Place(FIXTURE))
     assert [d.id for d in documents] == ["90000001", "90000002", "90000003", "90000004"]
     plain, parted, markup, foreign = documents
     assert plain.text == "Stents in small arteries.\nA stent & a graft were compared: p < 0.05."

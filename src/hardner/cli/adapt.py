@@ -17,7 +17,7 @@ from hardner.cli.terminal import bar, interruptible, spoken, stderr, warned
 from hardner.errors import FileError, HardnerError
 from hardner.files import shown_path
 from hardner.formats import Report, read
-from hardner.formats.report import Place
+from hardner.formats.format import Place
 from hardner.text import Problem, sentences
 from hardner.types import Sentence
 

@@ -12,8 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from hardner.cli.terminal import stderr
-from hardner.formats import FORMATS, Report, read, write
-from hardner.formats.format import HOLDABLE
+from hardner.formats import FORMATS, HOLDABLE, Report, read, write
 from hardner.schemes import ALIASES, SCHEMES
 from hardner.types import Document
 

@@ -14,8 +14,8 @@ from hardner.cli.marked import marked
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write, is_standard, plain_name
 from hardner.formats import FORMATS, Report, format_to_write, write
-from hardner.formats.report import Place
-from hardner.formats.rich import encode
+from hardner.formats.format import Place
+from hardner.formats.jsonl import encode_document
 from hardner.types import Document
 
 STANDARD = "<standard output>"
@@ -103,7 +103,9 @@ class Output:
 
     def line(self, document: Document) -> str:
         """The document as a line of JSON."""
-        record = encode(document, self.report, Place(self.place or "-", document=document.id))
+        record = encode_document(
+            document, self.report, Place(self.place or "-", document=document.id)
+        )
         return json.dumps(record, ensure_ascii=False, allow_nan=False)
 
     def _name(self, source: str) -> str:

@@ -15,8 +15,8 @@ from hardner.cli.convert import _format
 from hardner.cli.terminal import bar, stderr
 from hardner.files import atomic_write
 from hardner.formats import Report, read, write
-from hardner.formats.report import Place
-from hardner.formats.rich import encode
+from hardner.formats.format import Place
+from hardner.formats.jsonl import encode_document
 from hardner.text import sentences, tokenize
 from hardner.types import Document, Entity, Sentence
 
@@ -146,7 +146,7 @@ def _write_lines(found: Iterable["Suggestion"]) -> None:
     with atomic_write("-") as file:
         for suggestion in found:
             document, report = _document(suggestion), Report()
-            record = encode(document, report, Place("-", document=document.id))
+            record = encode_document(document, report, Place("-", document=document.id))
             record |= {
                 "hardness": round(suggestion.hardness, 4),
                 "reason": suggestion.reason,

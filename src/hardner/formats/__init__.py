@@ -1,18 +1,112 @@
-"""Annotated text in and out: one table of formats, and reading and writing by it."""
+"""Annotated text in and out: the table of formats, and reading and writing by it.
 
-from collections.abc import Iterable, Iterator
+A new format is one file that makes a :class:`Format` and registers it; see ``docs/formats.md``.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from hardner.errors import FileError, HardnerError
 from hardner.files import PathLike, head, is_standard, plain_name, shown_path
-from hardner.formats.fit import fit
-from hardner.formats.format import Format
-from hardner.formats.mention import check
-from hardner.formats.report import Place, Report, reporting
-from hardner.formats.table import FORMATS
+from hardner.formats.ace import ACE
+from hardner.formats.bioc import BIOC_JSON, BIOC_XML
+from hardner.formats.brat import BRAT
+from hardner.formats.conll import CONLL
+from hardner.formats.docbin import DOCBIN
+from hardner.formats.doccano import DOCCANO
+from hardner.formats.format import HOLDABLE, Format, Place, Report, fit_document, reporting
+from hardner.formats.html import HTML
+from hardner.formats.jsonl import JSONL
+from hardner.formats.labelstudio import LABELSTUDIO
+from hardner.formats.medline import MEDLINE
+from hardner.formats.mention import check_document, make_mention
+from hardner.formats.ontonotes import ONTONOTES
+from hardner.formats.parquet import PARQUET
+from hardner.formats.plain import PLAIN_TEXT
+from hardner.formats.prodigy import PRODIGY
+from hardner.formats.pubtator import PUBTATOR
 from hardner.types import Document
 
-__all__ = ["FORMATS", "Format", "Report", "detect", "format_to_write", "read", "write"]
+__all__ = [
+    "FORMATS",
+    "HOLDABLE",
+    "Format",
+    "Place",
+    "Report",
+    "detect",
+    "format_to_write",
+    "make_mention",
+    "read",
+    "register",
+    "write",
+]
+
+# Of formats that share an ending, the last is written, and read where no other knows the content.
+_BUILT_IN = (
+    *(ONTONOTES, PUBTATOR, CONLL, BRAT, ACE, MEDLINE, BIOC_XML, BIOC_JSON, PRODIGY, DOCCANO),
+    *(LABELSTUDIO, JSONL, DOCBIN, PARQUET, HTML, PLAIN_TEXT),
+)
+
+
+class _Table(Mapping[str, Format]):
+    """Formats by name; those of installed packages are loaded at the first look-up.
+
+    Not at import: a package that adds a format itself imports this module.
+    """
+
+    def __init__(self, formats: Iterable[Format]) -> None:
+        self._formats = {format.name: format for format in formats}
+        self._complete = False
+
+    def add(self, format: Format) -> None:
+        if self._formats.get(format.name, format) is not format:
+            raise HardnerError(f"there is a format {format.name!r} already; choose another name")
+        # In front, so that it never takes an ending away from a built-in format.
+        self._formats = {format.name: format, **self._formats}
+
+    def _loaded(self) -> dict[str, Format]:
+        if not self._complete:
+            for point in entry_points(group="hardner.formats"):
+                self.add(_load_plugin(point))
+            self._complete = True
+        return self._formats
+
+    def __getitem__(self, name: str) -> Format:
+        return self._loaded()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded())
+
+    def __len__(self) -> int:
+        return len(self._loaded())
+
+
+def _load_plugin(point: EntryPoint) -> Format:
+    package = point.dist.name if point.dist else point.value
+    try:
+        format = point.load()
+    except Exception as error:
+        message = f"{package} is installed, but its format {point.name!r} cannot be loaded"
+        raise HardnerError(f"{message} ({error}); mend or uninstall it") from None
+    if not isinstance(format, Format):
+        raise HardnerError(f"{package}: the entry point {point.name!r} is not a hardner Format")
+    return format
+
+
+FORMATS = _Table(_BUILT_IN)
+"""Every known format by its name."""
+
+
+def register(format: Format) -> Format:
+    """Add a format to :data:`FORMATS`, for this process; returns it.
+
+    An installed package has its formats added for it, commands included, by naming them in the
+    entry-point group ``hardner.formats``.
+    """
+    FORMATS.add(format)
+    return format
 
 
 def read(
@@ -27,21 +121,21 @@ def read(
 
     Args:
         format: A name in :data:`FORMATS`; by default, what the path's ending or content shows.
-        scheme: That of the tags, where the format has tags.
-        strict: An annotation that a :class:`Document` cannot hold, or a tag sequence that is not
-            valid, is an error; otherwise it is counted.
-        report: Where to count; without one, the counts become Python warnings at the end.
+        scheme: The tag scheme, for a format with tags.
+        strict: Raise an error at an annotation that a :class:`Document` cannot hold and at an
+            invalid tag sequence; otherwise they are counted.
+        report: Keeps the counts; without one, they become Python warnings at the end.
     """
-    row = _row(format) if format is not None else detect(path)
-    if row.read is None:
-        raise FileError(shown_path(path), f"{row.name} can be written but not read")
-    options = _options(row, scheme)
-    nothing = True
+    chosen = _named(format) if format is not None else detect(path)
+    if chosen.read is None:
+        raise FileError(shown_path(path), f"{chosen.name} can be written but not read")
+    options = _options(chosen, scheme)
+    empty = True
     with reporting(strict, report) as used:
-        for document in row.read(path, used, **options):
-            nothing = False
+        for document in chosen.read(path, used, **options):
+            empty = False
             yield document
-    if nothing:
+    if empty:
         raise FileError(shown_path(path), "holds no documents")
 
 
@@ -54,49 +148,49 @@ def write(
     strict: bool = False,
     report: Report | None = None,
 ) -> None:
-    """Writes the documents, all of them or nothing.
+    """Write the documents, all of them or nothing.
 
     Args:
         format: A name in :data:`FORMATS`; by default, what the path's ending says.
-        scheme: That of the tags, where the format has tags; by default IOB2.
-        strict: An annotation that the format cannot hold is an error; otherwise it is counted.
-        report: Where to count; without one, the counts become Python warnings at the end.
+        scheme: The tag scheme, for a format with tags; IOB2 by default.
+        strict: Raise an error at an annotation that the format cannot hold; otherwise it is
+            left out and counted.
+        report: Keeps the counts; without one, they become Python warnings at the end.
     """
-    row = _row(format) if format is not None else format_to_write(path)
-    if row.write is None:
-        raise HardnerError(f"{row.name} can be read but not written")
-    options = _options(row, scheme)
+    chosen = _named(format) if format is not None else format_to_write(path)
+    if chosen.write is None:
+        raise HardnerError(f"{chosen.name} can be read but not written")
+    options = _options(chosen, scheme)
     with reporting(strict, report) as used:
-        row.write(_fitted(documents, path, row.holds, used), path, used, **options)
+        chosen.write(_fitted(documents, path, chosen, used), path, used, **options)
 
 
 def _fitted(
-    documents: Iterable[Document], path: PathLike, holds: frozenset[str], report: Report
+    documents: Iterable[Document], path: PathLike, format: Format, report: Report
 ) -> Iterator[Document]:
     where = "<standard output>" if is_standard(path) else path
     for document in documents:
         place = Place(where, document=document.id)
-        check(document, place)
-        yield fit(document, holds, report, place)
+        check_document(document, place)
+        yield fit_document(document, format, report, place)
 
 
-def _options(row: Format, scheme: str | None) -> dict[str, str]:
-    if scheme is not None and not row.tagged:
-        raise HardnerError(f"{row.name} has no tags, so no scheme ({scheme})")
+def _named(name: str) -> Format:
+    if name not in FORMATS:
+        raise HardnerError(f"unknown format {name!r}; known are {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def _options(format: Format, scheme: str | None) -> dict[str, str]:
+    if scheme is not None and not format.tagged:
+        raise HardnerError(f"{format.name} has no tags, so no scheme ({scheme})")
     return {} if scheme is None else {"scheme": scheme}
-
-
-def _row(name: str) -> Format:
-    try:
-        return FORMATS[name]
-    except KeyError:
-        raise HardnerError(f"unknown format {name!r}; known are {', '.join(FORMATS)}") from None
 
 
 def detect(path: PathLike) -> Format:
     """The format of a file or folder, by its ending, then by its content.
 
-    Standard input that looks like nothing else is plain text.
+    Standard input whose content shows no other format is plain text.
     """
     if not is_standard(path) and Path(path).is_dir():
         return _of_folder(Path(path))
@@ -104,10 +198,10 @@ def detect(path: PathLike) -> Format:
     if len(candidates) == 1:
         return candidates[0]
     start = head(path)
-    sniffed = (row for row in candidates or FORMATS.values() if row.sniff(start))
+    sniffed = (format for format in candidates or FORMATS.values() if format.sniff(start))
     found = next(sniffed, candidates[-1] if candidates else None)
     if found is None and is_standard(path):
-        return FORMATS["text"]
+        return PLAIN_TEXT
     if found is None:
         raise FileError(shown_path(path), "cannot tell its format; say which with --from")
     return found
@@ -115,17 +209,17 @@ def detect(path: PathLike) -> Format:
 
 def _of_folder(path: Path) -> Format:
     names = [plain_name(file).lower() for file in path.rglob("*")]
-    for row in FORMATS.values():
-        if row.folder and any(name.endswith(row.endings) for name in names):
-            return row
+    for format in FORMATS.values():
+        if format.folder and any(name.endswith(format.endings) for name in names):
+            return format
     raise FileError(path, "a folder without files of a known format; name a file")
 
 
 def format_to_write(path: PathLike) -> Format:
-    """The format that the ending of a path says."""
-    if not is_standard(path) and (str(path).endswith("/") or Path(path).is_dir()):
-        return FORMATS["brat"]
-    written = [row for row in _with_ending(path) if row.write is not None]
+    """The format that the ending of an output's name says."""
+    if not is_standard(path) and (str(path).endswith(("/", os.sep)) or Path(path).is_dir()):
+        return BRAT
+    written = [format for format in _with_ending(path) if format.write is not None]
     if not written:
         raise FileError(path, "cannot tell the format to write; say which with --to")
     return written[-1]
@@ -134,6 +228,6 @@ def format_to_write(path: PathLike) -> Format:
 def _with_ending(path: PathLike) -> list[Format]:
     """The formats that claim the longest ending that the path has."""
     name = "" if is_standard(path) else plain_name(path).lower()
-    endings = {ending for row in FORMATS.values() for ending in row.endings}
+    endings = {ending for format in FORMATS.values() for ending in format.endings}
     longest = max((ending for ending in endings if name.endswith(ending)), key=len, default=None)
-    return [row for row in FORMATS.values() if longest in row.endings]
+    return [format for format in FORMATS.values() if longest in format.endings]

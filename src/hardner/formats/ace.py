@@ -10,38 +10,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lxml import etree  # type: ignore[import-untyped]
-
 from hardner.files import PathLike, open_binary, plain_name, read_text
 from hardner.formats.bioc import SAFE_XML
-from hardner.formats.mention import mention, offset, short
-from hardner.formats.pairs import beside, named
-from hardner.formats.report import Place, Report
+from hardner.formats.brat import file_beside, named_path
+from hardner.formats.format import Format, Place, Report
+from hardner.formats.mention import make_mention, parse_offset, short
 from hardner.types import Document, Entity
 
-ENDINGS = (".apf.xml", ".sgm")
+_ENDINGS = (".apf.xml", ".sgm")
 _TAG = re.compile(r"<[^>]*>")
 _OTHERS = ("relation", "event", "value", "timex2")
 
 
-def sniff(head: str) -> bool:
-    return "<!DOCTYPE source_file" in head or "<source_file" in head
-
-
-def read(path: PathLike, report: Report) -> Iterator[Document]:
-    path = named(path)
+def _read(path: PathLike, report: Report) -> Iterator[Document]:
+    path = named_path(path)
     found = sorted(path.rglob("*")) if path.is_dir() else [path]
-    for base in dict.fromkeys(_base(file) for file in found if plain_name(file).endswith(ENDINGS)):
+    for base in dict.fromkeys(_base(file) for file in found if plain_name(file).endswith(_ENDINGS)):
         yield _document(base, report)
 
 
 def _base(path: Path) -> Path:
     name = plain_name(path)
-    return path.with_name(next(name.removesuffix(e) for e in ENDINGS if name.endswith(e)))
+    return path.with_name(next(name.removesuffix(e) for e in _ENDINGS if name.endswith(e)))
 
 
 def _document(base: Path, report: Report) -> Document:
-    path = beside(base, ".apf.xml")
+    from lxml import etree
+
+    path = file_beside(base, ".apf.xml")
     with open_binary(path) as file:
         try:
             root = etree.parse(file, etree.XMLParser(**SAFE_XML)).getroot()
@@ -50,7 +46,7 @@ def _document(base: Path, report: Report) -> Document:
     for kind in _OTHERS:
         if found := root.findall(f".//{kind}"):
             report.add(f"{kind} left out", Place(path, found[0].sourceline), len(found))
-    raw = _TAG.sub("", read_text(beside(base, ".sgm")).replace("\r\n", "\n"))
+    raw = _TAG.sub("", read_text(file_beside(base, ".sgm")).replace("\r\n", "\n"))
     mentions = [
         (entity, charseq)
         for entity in root.iter("entity")
@@ -84,10 +80,22 @@ def _agrees(charseq: Any, text: str, path: Path) -> bool:
 
 def _offsets(charseq: Any, path: Path) -> tuple[int, int]:
     place = Place(path, charseq.sourceline)
-    return offset(charseq.get("START"), place), offset(charseq.get("END"), place) + 1
+    return parse_offset(charseq.get("START"), place), parse_offset(charseq.get("END"), place) + 1
 
 
 def _entity(entity: Any, charseq: Any, text: str, path: Path) -> Entity:
     place = Place(path, charseq.sourceline)
     name = entity.get("ID", "")
-    return mention(place, text, [_offsets(charseq, path)], entity.get("TYPE", ""), identifier=name)
+    return make_mention(
+        place, text, [_offsets(charseq, path)], entity.get("TYPE", ""), identifier=name
+    )
+
+
+ACE = Format(
+    "ace",
+    _ENDINGS,
+    "ACE 2005: a folder of .sgm and .apf.xml files, or one pair",
+    _read,
+    sniff=lambda start: "<!DOCTYPE source_file" in start or "<source_file" in start,
+    folder=True,
+)

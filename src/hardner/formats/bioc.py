@@ -1,51 +1,58 @@
-"""Reading BioC, as XML or JSON, through the library ``bioc``.
+"""BioC, as XML or JSON, through the library ``bioc``.
 
 A document's text is its passages at their offsets, with line breaks in the gaps; a passage without
 a type is text only. Concepts stand in the infon ``identifier``, scores in ``score``.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
-from bioc import BioCAnnotation, BioCDocument, BioCLocation, biocjson, biocxml
-from lxml import etree  # type: ignore[import-untyped]
-
-from hardner.files import TEXT_LIMIT, PathLike, open_binary
-from hardner.formats.jsonstream import Cursor
-from hardner.formats.mention import mention, offset
-from hardner.formats.report import Place, Report
+from hardner.files import TEXT_LIMIT, PathLike, atomic_binary, atomic_write, open_binary
+from hardner.formats.format import HOLDABLE, Format, Place, Report
+from hardner.formats.json_records import JsonCursor
+from hardner.formats.mention import make_mention, parse_offset
 from hardner.types import Document, Entity, Offset, Passage
 
+if TYPE_CHECKING:  # the libraries for XML and BioC wait until a file is read or written
+    from bioc import BioCAnnotation, BioCCollection, BioCDocument, BioCLocation
+
 SAFE_XML = {"resolve_entities": False, "no_network": True, "load_dtd": False}
-"""For lxml: nothing outside the file is fetched, no entity blows up."""
+"""For lxml: fetch nothing from outside the file, expand no entity."""
 _DOCUMENTS = ("documents", "PubTator3")
 _READ = {"type", "identifier", "Identifier", "score"}
 
 
-def sniff_xml(head: str) -> bool:
-    return "<collection" in head and "<document" in head
+def iterate_xml(path: PathLike, *tags: str, **options: Any) -> Iterator[tuple[Any, Place]]:
+    """The elements with these tags and their places; each is freed when the next is asked for."""
+    from lxml import etree
 
-
-def sniff_json(head: str) -> bool:
-    return head.lstrip().startswith("{") and any(f'"{key}"' in head for key in _DOCUMENTS)
-
-
-def read_xml(path: PathLike, report: Report) -> Iterator[Document]:
     with open_binary(path) as file:
+        elements = etree.iterparse(file, tag=tags, **SAFE_XML, **options)
         try:
-            for _, element in etree.iterparse(file, tag="document", **SAFE_XML):
-                place = Place(path, element.sourceline)
-                content = etree.tostring(element, encoding="unicode", with_tail=False)
-                yield _converted(_from_xml, content, place, report)
+            for _, element in elements:
+                yield element, Place(path, element.sourceline)
                 element.clear()
                 while element.getprevious() is not None:
                     del element.getparent()[0]
         except etree.XMLSyntaxError as error:
-            raise Place(path, error.lineno).error(f"not XML: {error.msg}") from None
+            first = next(iter(elements.error_log), None)  # the error itself may lack a line
+            line, message = (first.line, first.message) if first else (None, error.msg)
+            raise Place(path, line).error(f"not XML: {message}") from None
 
 
-def read_json(path: PathLike, report: Report) -> Iterator[Document]:
-    cursor = Cursor(path)
+def _read_xml(path: PathLike, report: Report) -> Iterator[Document]:
+    from lxml import etree
+
+    for element, place in iterate_xml(path, "document"):
+        content = etree.tostring(element, encoding="unicode", with_tail=False)
+        yield _converted(_from_xml, content, place, report)
+
+
+def _read_json(path: PathLike, report: Report) -> Iterator[Document]:
+    cursor = JsonCursor(path)
     cursor.expect("{")
     while cursor.peek() != "}":
         key = cursor.value()
@@ -60,32 +67,38 @@ def read_json(path: PathLike, report: Report) -> Iterator[Document]:
 
 
 def _converted(
-    decode: Callable[[Any], BioCDocument], source: Any, place: Place, report: Report
+    decode: Callable[[Any], "BioCDocument"], source: Any, place: Place, report: Report
 ) -> Document:
     """The document; what the library or its objects raise where it is malformed, with its place."""
     try:
         return _document(decode(source), place, report)
+    except SyntaxError as error:  # lxml's, of an entity that is not defined, for one
+        raise place.error(f"not XML: {error.msg}") from None
     except KeyError as error:
         raise place.error(f"not a BioC document: it lacks {error}") from None
     except (TypeError, ValueError, AttributeError) as error:
         raise place.error(f"not a BioC document: {error}") from None
 
 
-def _from_xml(source: str) -> BioCDocument:
+def _from_xml(source: str) -> "BioCDocument":
+    from bioc import biocxml
+
     return biocxml.loads(f"<collection>{source}</collection>").documents[0]
 
 
-def _from_json(source: Any) -> BioCDocument:
+def _from_json(source: Any) -> "BioCDocument":
+    from bioc import biocjson
+
     return biocjson.fromJSON(source, "BioCDocument")
 
 
-def _document(source: BioCDocument, place: Place, report: Report) -> Document:
+def _document(source: "BioCDocument", place: Place, report: Report) -> Document:
     place = place._replace(document=str(source.id or ""))
     text, passages, holders = "", [], [source]
     for passage in source.passages:
-        start = offset(passage.offset, place)
+        start = parse_offset(passage.offset, place)
         for part in [passage] if passage.text or not passage.sentences else passage.sentences:
-            text = _placed(text, offset(part.offset, place), part.text or "", place)
+            text = _placed(text, parse_offset(part.offset, place), part.text or "", place)
         if "type" in passage.infons:
             kind = str(passage.infons["type"] or "")
             passages.append(Passage(start, max(start, len(text)), kind))
@@ -109,7 +122,7 @@ def _placed(text: str, start: int, part: str, place: Place) -> str:
     return text + "\n" * (start - len(text)) + part
 
 
-def _entity(source: BioCAnnotation, text: str, place: Place, report: Report) -> Entity | None:
+def _entity(source: "BioCAnnotation", text: str, place: Place, report: Report) -> Entity | None:
     infons = {key: str(value) for key, value in source.infons.items() if value is not None}
     if not source.locations:
         report.add("annotation without a location left out", place)
@@ -122,7 +135,7 @@ def _entity(source: BioCAnnotation, text: str, place: Place, report: Report) -> 
         score = float(infons.get("score", 1.0))
     except ValueError:
         raise place.error(f"the score {infons['score']!r} is not a number") from None
-    return mention(
+    return make_mention(
         place,
         text,
         [_piece(location, place) for location in source.locations],
@@ -133,6 +146,122 @@ def _entity(source: BioCAnnotation, text: str, place: Place, report: Report) -> 
     )
 
 
-def _piece(location: BioCLocation, place: Place) -> Offset:
-    start = offset(location.offset, place)
-    return start, start + offset(location.length, place)
+def _piece(location: "BioCLocation", place: Place) -> Offset:
+    start = parse_offset(location.offset, place)
+    return start, start + parse_offset(location.length, place)
+
+
+def _write_xml(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+    from bioc.biocxml.encoder import BioCXMLDocumentWriter
+
+    with atomic_binary(path) as file:
+        writer = BioCXMLDocumentWriter(file, encoding="UTF-8")
+        try:
+            writer.write_collection_info(_collection())
+            for document in documents:
+                place = Place(path, document=document.id)
+                try:
+                    writer.write_document(_encoded(document, report, place))
+                except ValueError:
+                    raise place.error("holds a control character: XML cannot hold it") from None
+        finally:
+            writer.close()
+
+
+def _write_json(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+    from bioc import biocjson
+
+    opening, closing = json.dumps(biocjson.toJSON(_collection())).split("[]")
+    with atomic_write(path) as file:
+        file.write(opening + "[")
+        for number, document in enumerate(documents):
+            encoded = _encoded(document, report, Place(path, document=document.id))
+            content = json.dumps(biocjson.toJSON(encoded), ensure_ascii=False)
+            file.write((",\n" if number else "\n") + content)
+        file.write("\n]" + closing + "\n")
+
+
+def _collection() -> "BioCCollection":
+    from bioc import BioCCollection
+
+    collection = BioCCollection()
+    collection.date = ""  # so that the same documents always give the same file
+    return collection
+
+
+def _encoded(document: Document, report: Report, place: Place) -> "BioCDocument":
+    from bioc import BioCDocument, BioCPassage
+
+    result = BioCDocument()
+    result.id = document.id
+    for start, end, kind in _pieces(document, report, place):
+        passage = BioCPassage.of_text(document.text[start:end], start)
+        if kind is not None:
+            passage.infons["type"] = kind
+        result.add_passage(passage)
+    starts = [passage.offset for passage in result.passages]
+    for number, entity in enumerate(document.entities, 1):
+        holder = result.passages[bisect_right(starts, entity.start) - 1]
+        inside = holder.offset <= entity.start and entity.end <= holder.offset + len(holder.text)
+        annotation = _annotation(entity, str(number), document.text[entity.start : entity.end])
+        (holder if inside else result).add_annotation(annotation)
+    return result
+
+
+def _annotation(entity: Entity, name: str, text: str) -> "BioCAnnotation":
+    from bioc import BioCAnnotation, BioCLocation
+
+    annotation = BioCAnnotation()
+    annotation.id, annotation.text = name, text
+    annotation.infons["type"] = entity.label
+    if entity.identifier:
+        annotation.infons["identifier"] = entity.identifier
+    if entity.score != 1.0:
+        annotation.infons["score"] = repr(entity.score)
+    for start, end in entity.fragments or ((entity.start, entity.end),):
+        annotation.add_location(BioCLocation(start, end - start))
+    return annotation
+
+
+def _pieces(
+    document: Document, report: Report, place: Place
+) -> Iterator[tuple[int, int, str | None]]:
+    """The passages and, without a kind, the text that is in none of them."""
+    passages = document.passages
+    if any(left.end > right.start for left, right in pairwise(passages)):
+        report.note("passages that overlap not kept", place)
+        passages = ()
+    at = 0
+    for start, end, kind in passages:
+        gap = document.text[at:start]
+        if gap.strip():
+            yield at, start, None
+        elif gap.strip("\n"):
+            report.note("white space between passages written as line breaks", place)
+        yield start, end, kind
+        at = end
+    if at < len(document.text) or not passages:
+        yield at, len(document.text), None
+
+
+_HOLDS = frozenset(HOLDABLE) - {"sentences"}
+BIOC_XML = Format(
+    "bioc",
+    (".xml",),
+    "BioC XML",
+    _read_xml,
+    _write_xml,
+    sniff=lambda start: "<collection" in start and "<document" in start,
+    holds=_HOLDS,
+)
+BIOC_JSON = Format(
+    "biocjson",
+    (".bioc.json", ".json"),
+    "BioC JSON",
+    _read_json,
+    _write_json,
+    sniff=lambda start: (
+        start.lstrip().startswith("{") and any(f'"{k}"' in start for k in _DOCUMENTS)
+    ),
+    holds=_HOLDS,
+)

@@ -12,14 +12,14 @@ from hardner.errors import FileError
 from hardner.files import (
     PathLike,
     atomic_write,
+    is_standard,
     lines,
     plain_name,
     read_text,
 )
 from hardner.folders import atomic_folder
-from hardner.formats.mention import mention, offset, short
-from hardner.formats.pairs import beside, named
-from hardner.formats.report import Place, Report
+from hardner.formats.format import Format, Place, Report
+from hardner.formats.mention import make_mention, parse_offset, short
 from hardner.types import Document, Entity, Offset
 
 _OTHERS = {
@@ -35,8 +35,21 @@ _CONCEPT = re.compile(r"Reference (\S+) (\S+)")
 _FLAT = str.maketrans("\r\n\t", "   ")
 
 
-def read(path: PathLike, report: Report) -> Iterator[Document]:
-    path = named(path)
+def named_path(path: PathLike) -> Path:
+    """The path of a pair of files or a folder, which cannot be standard input or output."""
+    if is_standard(path):
+        raise FileError(path, "this format is a pair of files or a folder: it needs a name")
+    return Path(path)
+
+
+def file_beside(base: Path, ending: str) -> Path:
+    """The file with this ending, plain or compressed; the plain name where there is none."""
+    names = [base.with_name(base.name + ending + packed) for packed in ("", ".gz", ".xz")]
+    return next((name for name in names if name.exists()), names[0])
+
+
+def _read(path: PathLike, report: Report) -> Iterator[Document]:
+    path = named_path(path)
     if not path.is_dir():
         base = path.with_name(_base(path))
         yield _document(base, base.name, report)
@@ -53,7 +66,7 @@ def _base(path: Path) -> str:
 
 
 def _document(base: Path, name: str, report: Report) -> Document:
-    source, ann = beside(base, ".txt"), beside(base, ".ann")
+    source, ann = file_beside(base, ".txt"), file_beside(base, ".ann")
     text = read_text(source)
     if not ann.exists():
         report.note("text without an .ann file beside it", Place(source))
@@ -84,12 +97,12 @@ def _entity(rest: str, text: str, place: Place) -> Entity:
     if (parts := _TEXT_BOUND.fullmatch(head)) is None:
         raise place.error(f"not a label and its offsets: {short(head)}")
     pieces = [_piece(piece, place) for piece in parts[2].split(";")]
-    return mention(place, text, pieces, parts[1], quoted=quoted)
+    return make_mention(place, text, pieces, parts[1], quoted=quoted)
 
 
 def _piece(piece: str, place: Place) -> Offset:
     start, end = piece.split(" ")
-    return offset(start, place), offset(end, place)
+    return parse_offset(start, place), parse_offset(end, place)
 
 
 def _add_concept(rest: str, concepts: dict[str, list[str]], place: Place) -> None:
@@ -102,8 +115,8 @@ def _named(entity: Entity, concepts: list[str]) -> Entity:
     return replace(entity, identifier="|".join(concepts)) if concepts else entity
 
 
-def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
-    target = named(path)
+def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+    target = named_path(path)
     if plain_name(target).endswith(".ann"):
         _write_pair(documents, target, report)
         return
@@ -157,3 +170,14 @@ def _ann(document: Document, report: Report, place: Place) -> str:
                 report.add("concept identifier written without spaces", place)
             concepts.append(f"N{len(concepts) + 1}\tReference T{number} {identifier}\t{quoted}\n")
     return "".join(rows + concepts)
+
+
+BRAT = Format(
+    "brat",
+    (".ann",),
+    "BRAT standoff: a folder of .txt and .ann files, or one pair",
+    _read,
+    _write,
+    holds=frozenset({"ids", "identifiers", "overlaps", "fragments"}),
+    folder=True,
+)

@@ -7,22 +7,22 @@ such line opens a document.
 """
 
 import re
-import sys
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from hardner.errors import FileError, HardnerError
-from hardner.files import LINE_LIMIT, PathLike, blocks, shown_path, stem
+from hardner.files import LINE_LIMIT, PathLike, atomic_write, blocks, shown_path, stem
+from hardner.formats.conll_columns import DOCSTART, ColumnReader, TaggedTokens, cut_columns, is_tag
+from hardner.formats.format import Format, Place, Report, reporting
 from hardner.formats.mention import short
-from hardner.formats.report import Place, Report, reporting
-from hardner.schemes import OUTSIDE, parse_tag, tags_to_spans
+from hardner.schemes import OUTSIDE, spans_to_tags, tags_to_spans
+from hardner.text import Problem, sentences
 from hardner.types import Document, Entity, Sentence, Span
 
-DOCSTART = "-DOCSTART-"
-_GAP = re.compile(r"[ \t]+")
 _REPAIRED = "invalid tag sequence repaired as conlleval does"
 _BLANK = re.compile(r"(?<=\n)[ \t]+(?=\n)")
-_ROWS_KEPT = _RUNS_KEPT = 1 << 16
+_UNFIT = re.compile(r"[\t\r\n]")
+_RUNS_KEPT = 1 << 16
 
 
 def read_sentences(
@@ -45,25 +45,25 @@ def read_sentences(
                 yield sentence
 
 
-def read(path: PathLike, report: Report, scheme: str | None = None) -> Iterator[Document]:
+def _read(path: PathLike, report: Report, scheme: str | None = None) -> Iterator[Document]:
     name, number = stem(path), 0
     held: list[Sentence] | None = None
     for sentence in _sentences(path, scheme, report):
         if held is None and sentence is not None:
             number += 1
-            yield document_of(f"{name}-{number}", [sentence])
+            yield join_sentences(f"{name}-{number}", [sentence])
         elif sentence is not None and held is not None:
             held.append(sentence)
         else:
             if held:
                 number += 1
-                yield document_of(f"{name}-{number}", held)
+                yield join_sentences(f"{name}-{number}", held)
             held = []
     if held:
-        yield document_of(f"{name}-{number + 1}", held)
+        yield join_sentences(f"{name}-{number + 1}", held)
 
 
-def document_of(name: str, sentences: Sequence[Sentence]) -> Document:
+def join_sentences(name: str, sentences: Sequence[Sentence]) -> Document:
     """Sentences as running text: a space between tokens, a line break between sentences."""
     placed: list[Sentence] = []
     entities: list[Entity] = []
@@ -81,30 +81,22 @@ def document_of(name: str, sentences: Sequence[Sentence]) -> Document:
     return Document(name, text, tuple(entities), tuple(placed))
 
 
-def sniff(head: str) -> bool:
+def _sniff(head: str) -> bool:
     """Whether the lines have the same columns and end in a tag; the last of many may be cut."""
     rows = [row.rstrip("\r") for row in head.split("\n")[:200] if row.strip()]
     rows = [row for row in rows[: max(2, len(rows) - 1)] if not row.startswith((DOCSTART, "#"))]
-    table = [_cut(row, "\t" if "\t" in row else " ") for row in rows]
+    table = [cut_columns(row, "\t" if "\t" in row else " ") for row in rows]
     widths = {len(columns) for columns in table}
     surely = len(table) > 1 or "\t" in head  # one line that ends in "vitamin B" is prose
-    tagged = all(_is_tag(columns[-1]) for columns in table)
+    tagged = all(is_tag(columns[-1]) for columns in table)
     return surely and tagged and len(widths) == 1 and min(widths) > 1
-
-
-class Rows(NamedTuple):
-    """The tokens and tags of a sentence and the lines they stand on."""
-
-    tokens: tuple[str, ...]
-    tags: tuple[str, ...]
-    lines: Sequence[int]
 
 
 def _sentences(
     path: PathLike, scheme: str | None, report: Report, prefix: str = ""
 ) -> Iterator[Sentence | None]:
     """The sentences; None where a document starts."""
-    table, spans = _Table(path, report), _Spans(path, report, scheme)
+    table, spans = ColumnReader(path, report), _Spans(path, report, scheme)
     number = 0
     for line, text in _whole_sentences(path):
         for chunk in text.split("\n\n"):
@@ -139,104 +131,6 @@ def _whole_sentences(path: PathLike) -> Iterator[tuple[int, str]]:
     yield first, rest
 
 
-class _Odd(Exception):
-    """A line that is no token and tag of the columns seen before."""
-
-
-class _Cells(dict[str, tuple[str, str]]):
-    """The token and the tag of each line; the same line is cut and checked once."""
-
-    def __init__(self, separator: str, width: int) -> None:
-        super().__init__()
-        self._separator, self.width = separator, width
-
-    def __missing__(self, row: str) -> tuple[str, str]:
-        cells = _cut(row, self._separator)
-        token, tag = cells[0], cells[-1]
-        if len(cells) != self.width or not token.strip(" ") or not _is_tag(tag):
-            raise _Odd
-        if row.startswith(DOCSTART):
-            raise _Odd
-        if len(self) > _ROWS_KEPT:
-            self.clear()
-        self[row] = pair = sys.intern(token), sys.intern(tag)
-        return pair
-
-    def complaint(self, row: str) -> str:
-        """What is odd about the line."""
-        cells = _cut(row, self._separator)
-        if len(cells) != self.width and not self:
-            return "one column where a token and its tag are needed"
-        if len(cells) != self.width:
-            plural = "s" * (len(cells) > 1)
-            return f"{len(cells)} column{plural} where {self.width} were seen before"
-        if not cells[0].strip(" "):
-            return "a tag without a token"
-        return f"{short(cells[-1])} is not a tag" if cells[-1] else "a token without a tag"
-
-
-class _Table:
-    """Cuts runs of lines into sentences; the first line with a token sets the columns."""
-
-    def __init__(self, path: PathLike, report: Report) -> None:
-        self._path, self._report = path, report
-        self._cells: _Cells | None = None
-
-    def read(self, chunk: str, line: int) -> list[Rows | None]:
-        """The sentences in a run of lines; None where a document starts."""
-        rows = chunk.split("\n")
-        try:
-            cells = list(map(self._cells.__getitem__, rows)) if self._cells else []
-        except _Odd:
-            cells = []
-        if not cells:
-            return self._read_slowly(rows, line)
-        tokens, tags = zip(*cells, strict=True)
-        return [Rows(tokens, tags, range(line, line + len(rows)))]
-
-    def _read_slowly(self, rows: list[str], line: int) -> list[Rows | None]:
-        """As :meth:`read`, for runs with comments, document starts and more than one blank line."""
-        found: list[Rows | None] = []
-        kept: list[tuple[str, str, int]] = []
-
-        def close() -> None:
-            if kept:
-                found.append(Rows(*zip(*kept, strict=True)))
-                kept.clear()
-
-        for number, row in enumerate(rows, line):
-            if row.startswith(DOCSTART):
-                close()
-                found.append(None)
-            elif not row.strip(" \t"):
-                close()
-            elif cells := self._pair(row, Place(self._path, number)):
-                kept.append((*cells, number))
-        close()
-        return found
-
-    def _pair(self, row: str, place: Place) -> tuple[str, str] | None:
-        """The token and the tag; None where the line is a comment."""
-        table = self._cells or _first_cells(row)
-        try:
-            pair = table[row]
-        except _Odd:
-            if row.startswith("#"):
-                self._report.note("comment not kept", place)
-                return None
-            raise place.error(table.complaint(row)) from None
-        if self._cells is None:
-            self._cells = table
-            if table.width > 2:
-                self._report.note("columns between the token and the tag not kept", place)
-        return pair
-
-
-def _first_cells(row: str) -> _Cells:
-    separator = "\t" if "\t" in row else " "
-    return _Cells(separator, max(2, len(_cut(row, separator))))
-
-
 class _Spans:
     """Tags to spans; a run of tags between two O is worked out once."""
 
@@ -245,7 +139,7 @@ class _Spans:
         self._scheme, self._may_change = scheme or "IOB2", scheme is None
         self._seen: dict[tuple[str, ...], tuple[tuple[Span, ...], list[int]]] = {}
 
-    def of(self, rows: Rows) -> tuple[Span, ...]:
+    def of(self, rows: TaggedTokens) -> tuple[Span, ...]:
         spans: list[Span] = []
         inside = [index for index, tag in enumerate(rows.tags) if tag != OUTSIDE]
         first = last = inside[0]
@@ -256,7 +150,7 @@ class _Spans:
             last = index
         return tuple(spans)
 
-    def _add(self, spans: list[Span], rows: Rows, first: int, end: int) -> None:
+    def _add(self, spans: list[Span], rows: TaggedTokens, first: int, end: int) -> None:
         run = rows.tags[first:end]
         found, repaired = self._seen.get(run) or self._work_out(run)
         if repaired:
@@ -274,15 +168,82 @@ class _Spans:
         return self._seen[run]
 
 
-def _cut(row: str, separator: str) -> list[str]:
-    cells = row.split("\t") if separator == "\t" else _GAP.split(row.strip(" \t"))
-    cells[-1] = cells[-1].rstrip(" ")
-    return cells
+def _write(
+    documents: Iterable[Document], path: PathLike, report: Report, scheme: str = "IOB2"
+) -> None:
+    grouped = False
+    with atomic_write(path) as file:
+        for document in documents:
+            place = Place(path, document=document.id)
+            found = _to_write(document, report, place)
+            grouped |= len(found) > 1
+            if grouped:
+                file.write(f"{DOCSTART}\tO\n\n")
+            for sentence in found:
+                file.write(_lines(sentence, scheme, report, place))
 
 
-def _is_tag(text: str) -> bool:
+def _to_write(document: Document, report: Report, place: Place) -> Sequence[Sentence]:
+    """The document's sentences, their spans made anew from its mentions where it has any."""
+    own = document.sentences
+    if document.entities and all(sentence.offsets is not None for sentence in own):
+        document = replace(document, sentences=tuple(replace(s, spans=()) for s in own))
+
+    def left_out(problem: Problem) -> None:
+        report.add(f"mention left out that {problem.reason}", place)
+
+    found = [sentence for sentence in sentences(document, left_out) if sentence.tokens]
+    if not found:
+        report.note("document without tokens left out", place)
+    return found
+
+
+def _lines(sentence: Sentence, scheme: str, report: Report, place: Place) -> str:
+    for token in sentence.tokens:
+        if (
+            not token.strip(" ")
+            or token.startswith(DOCSTART)
+            or not set(token).isdisjoint("\t\r\n")
+        ):
+            raise place.error(f"the token {short(token)} cannot stand in a CoNLL file")
+    spans = [_plain(span, report, place) for span in sentence.spans]
+    if scheme == "IO":
+        spans = _merged(spans, report, place)
     try:
-        parse_tag(text)
-    except HardnerError:
-        return False
-    return True
+        tags = spans_to_tags(spans, len(sentence.tokens), scheme)
+    except HardnerError as error:
+        raise place.error(str(error)) from None
+    rows = zip(sentence.tokens, tags, strict=True)
+    return "".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n"
+
+
+def _plain(span: Span, report: Report, place: Place) -> Span:
+    label = "_".join(span.label.split()) if _UNFIT.search(span.label) else span.label
+    if label.rstrip(" ") != span.label:
+        report.add(f"label {short(span.label)} rewritten without white space", place)
+        return span._replace(label=label.rstrip(" "))
+    return span
+
+
+def _merged(spans: Sequence[Span], report: Report, place: Place) -> list[Span]:
+    """What the scheme IO makes of mentions of one label that touch."""
+    merged: list[Span] = []
+    for span in sorted(spans):
+        if merged and merged[-1].end == span.start and merged[-1].label == span.label:
+            report.add("mention merged with the one before it, as IO does", place)
+            merged[-1] = merged[-1]._replace(end=span.end)
+        else:
+            merged.append(span)
+    return merged
+
+
+CONLL = Format(
+    "conll",
+    (".tsv", ".conll", ".iob", ".iob2", ".bio", ".txt"),
+    "CoNLL: a token and its tag a line",
+    _read,
+    _write,
+    sniff=_sniff,
+    holds=frozenset({"sentences"}),
+    tagged=True,
+)

@@ -10,13 +10,12 @@ from typing import Any
 
 from hardner.errors import HardnerError
 from hardner.files import PathLike, atomic_binary, open_binary, stem
-from hardner.formats.mention import mention
-from hardner.formats.prodigy import sentence_over
-from hardner.formats.report import Place, Report
+from hardner.formats.format import Format, Place, Report
+from hardner.formats.mention import make_mention, make_sentence
 from hardner.text import tokenize
 from hardner.types import Document, Entity, Offset, Sentence
 
-GROUP = "sc"
+_GROUP = "sc"
 _ID = "id"
 
 
@@ -28,7 +27,7 @@ def _spacy() -> Any:
     return spacy
 
 
-def read(path: PathLike, report: Report) -> Iterator[Document]:
+def _read(path: PathLike, report: Report) -> Iterator[Document]:
     spacy = _spacy()
     with open_binary(path) as file:
         content = file.read()
@@ -43,10 +42,10 @@ def read(path: PathLike, report: Report) -> Iterator[Document]:
 
 
 def _document(doc: Any, name: str, place: Place, report: Report) -> Document:
-    for group in sorted(doc.spans.keys() - {GROUP}):
+    for group in sorted(doc.spans.keys() - {_GROUP}):
         report.add(f"span group {group!r} left out", place)
     entities = {
-        _entity(span, doc.text, place) for span in chain(doc.ents, doc.spans.get(GROUP, ()))
+        _entity(span, doc.text, place) for span in chain(doc.ents, doc.spans.get(_GROUP, ()))
     }
     ordered = tuple(sorted(entities, key=lambda e: (e.start, e.end, e.label, e.identifier)))
     sentences = _sentences(doc, ordered) if len(doc) > 1 else ()
@@ -55,7 +54,7 @@ def _document(doc: Any, name: str, place: Place, report: Report) -> Document:
 
 def _entity(span: Any, text: str, place: Place) -> Entity:
     piece = span.start_char, span.end_char
-    return mention(place, text, [piece], span.label_, identifier=span.kb_id_)
+    return make_mention(place, text, [piece], span.label_, identifier=span.kb_id_)
 
 
 def _sentences(doc: Any, entities: tuple[Entity, ...]) -> tuple[Sentence, ...]:
@@ -65,11 +64,11 @@ def _sentences(doc: Any, entities: tuple[Entity, ...]) -> tuple[Sentence, ...]:
     for sent in doc.sents:
         offsets = [(t.idx, t.idx + len(t.text)) for t in sent if not t.text.isspace()]
         inside = [e for e in entities if sent.start_char <= e.start and e.end <= sent.end_char]
-        found.append(sentence_over(doc.text, offsets, inside))
+        found.append(make_sentence(doc.text, offsets, inside))
     return tuple(chain.from_iterable(found))
 
 
-def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
     spacy = _spacy()
     docs = spacy.tokens.DocBin(store_user_data=True)
     vocab = spacy.vocab.Vocab()
@@ -101,7 +100,7 @@ def _doc(document: Document, spacy: Any, vocab: Any, report: Report, place: Plac
             spans.append(span)
     doc.set_ents(spacy.util.filter_spans(spans))
     if len(doc.ents) < len(spans):
-        doc.spans[GROUP] = spans
+        doc.spans[_GROUP] = spans
     return doc
 
 
@@ -124,3 +123,13 @@ def _tiled(
                 starts.append(first)
         at = end
     return words, spaces, starts
+
+
+DOCBIN = Format(
+    "docbin",
+    (".spacy",),
+    "DocBin of spaCy (needs hardner[spacy])",
+    _read,
+    _write,
+    holds=frozenset({"ids", "sentences", "identifiers", "overlaps"}),
+)

@@ -4,25 +4,25 @@ Read as well: ``labels`` instead of ``label``, and the export with relations, wh
 have a ``start_offset`` and an ``end_offset``.
 """
 
-from hardner.formats.jsonl import Dialect, Record, list_field, string_field, text_field
-from hardner.formats.mention import mention, offset, short
-from hardner.formats.report import Place, Report
+from typing import Any
+
+from hardner.formats.format import Place, Report
+from hardner.formats.json_records import Dialect, Record, json_format
+from hardner.formats.mention import make_mention, parse_offset, short
 from hardner.types import Document, Entity
 
 
-def recognises(record: Record) -> bool:
-    if isinstance(entities := record.get("entities"), list) and entities:
+def _recognises(fields: dict[str, Any]) -> bool:
+    if isinstance(entities := fields.get("entities"), list) and entities:
         return isinstance(entities[0], dict) and "start_offset" in entities[0]
-    return any(isinstance(record.get(key), list) for key in ("label", "labels"))
+    return any(isinstance(fields.get(key), list) for key in ("label", "labels"))
 
 
-def decode(record: Record, place: Place, report: Report) -> Document:
-    text = text_field(record, place)
-    items = [
-        item for key in ("label", "labels", "entities") for item in list_field(record, key, place)
-    ]
-    entities = tuple(_entity(item, text, place) for item in items)
-    return Document(string_field(record, "id", place), text, entities)
+def _decode(record: Record, report: Report) -> Document:
+    text = record.text()
+    items = [item for key in ("label", "labels", "entities") for item in record.items(key)]
+    entities = tuple(_entity(item, text, record.place) for item in items)
+    return Document(record.string("id"), text, entities)
 
 
 def _entity(item: object, text: str, place: Place) -> Entity:
@@ -30,10 +30,12 @@ def _entity(item: object, text: str, place: Place) -> Entity:
         item = [item.get(key) for key in ("start_offset", "end_offset", "label")]
     if not isinstance(item, list) or len(item) != 3 or not isinstance(item[2], str):
         raise place.error(f"not a mention of the form [start, end, label]: {short(str(item))}")
-    return mention(place, text, [(offset(item[0], place), offset(item[1], place))], item[2])
+    start, end, label = item
+    piece = parse_offset(start, place), parse_offset(end, place)
+    return make_mention(place, text, [piece], label)
 
 
-def encode(document: Document, report: Report, place: Place) -> Record:
+def _encode(document: Document, report: Report, place: Place) -> dict[str, Any]:
     name = document.id
     return {
         "id": int(name) if name.isdecimal() and str(int(name)) == name else name,
@@ -43,9 +45,8 @@ def encode(document: Document, report: Report, place: Place) -> Record:
     }
 
 
-DOCCANO = Dialect(
-    fields=frozenset({"id", "text", "label", "labels", "entities"}),
-    recognises=recognises,
-    decode=decode,
-    encode=encode,
+_FIELDS = frozenset({"id", "text", "label", "labels", "entities"})
+DOCCANO_DIALECT = Dialect(_FIELDS, _recognises, _decode, _encode)
+DOCCANO = json_format(
+    "doccano", "JSON lines of doccano", DOCCANO_DIALECT, holds=("ids", "overlaps")
 )

@@ -1,36 +1,128 @@
-"""What a format is: a row of the table, with what it can hold."""
+"""What a format is, and what a reader or writer reports on the way."""
 
+import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from hardner.errors import FileError
+from hardner.files import PathLike, shown_path
+from hardner.schemes import longest_non_overlapping
 from hardner.types import Document
 
-Reader = Callable[..., Iterator[Document]]
-"""``(path, report)`` -> documents; a tagged format also takes ``scheme``."""
-Writer = Callable[..., None]
-"""``(documents, path, report)``; a tagged format also takes ``scheme``."""
-
 HOLDABLE = ("ids", "passages", "sentences", "scores", "identifiers", "overlaps", "fragments")
-"""What not every format can hold beside a text and its labelled mentions."""
+"""What only some formats can hold beside a text and its labelled mentions."""
+
+
+class Place(NamedTuple):
+    """A place in a file, given by line or by document, for error messages."""
+
+    path: PathLike
+    line: int | None = None
+    document: str | None = None
+
+    def error(self, message: str) -> FileError:
+        """An error that names the place, to be raised by the caller."""
+        if self.document is not None:
+            message = f"document {self.document!r}: {message}"
+        return FileError(shown_path(self.path), message.replace("\n", " "), self.line)
+
+
+class Report:
+    """What a conversion left out or repaired: counts by reason, each with its first place.
+
+    Args:
+        strict: Raise an error at the first annotation that is lost or repaired.
+    """
+
+    def __init__(self, strict: bool = False) -> None:
+        self.strict = strict
+        self.counts: dict[str, int] = {}
+        self._first: dict[str, Place] = {}
+
+    def add(self, reason: str, place: Place, count: int = 1) -> None:
+        """Count an annotation that was left out or repaired."""
+        if self.strict:
+            raise place.error(reason)
+        self.note(reason, place, count)
+
+    def note(self, reason: str, place: Place, count: int = 1) -> None:
+        """Count something beside the annotations: ids, layout, bookkeeping of a tool."""
+        self.counts[reason] = self.counts.get(reason, 0) + count
+        self._first.setdefault(reason, place)
+
+    def lines(self) -> list[str]:
+        """One line for each reason."""
+        return [
+            str(self._first[reason].error(reason)) + (f", and {count - 1:,} more" * (count > 1))
+            for reason, count in self.counts.items()
+        ]
+
+
+@contextmanager
+def reporting(strict: bool, report: Report | None) -> Iterator[Report]:
+    """The caller's report; without one, a new one whose lines become Python warnings."""
+    if report is not None:
+        report.strict |= strict
+        yield report
+        return
+    own = Report(strict)
+    yield own
+    for line in own.lines():
+        warnings.warn(line, stacklevel=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way to write annotated text down."""
+    """A file format for annotated text: its reader, its writer and what it can hold."""
 
     name: str
+    """As ``--from`` and ``--to`` take it."""
     endings: tuple[str, ...]
-    """Of file names, in lower case; those of compressed files may follow."""
+    """Of file names, in lower case, without those of compressed files."""
     about: str
-    read: Reader | None = None
-    """None where the format is written only."""
-    write: Writer | None = None
-    """None where the format is read only."""
-    sniff: Callable[[str], bool] = field(default=lambda head: False)
-    """Whether a file that starts so is surely of this format."""
+    """One line for ``hardner convert --formats``."""
+    read: Callable[..., Iterator[Document]] | None = None
+    """``read(path, report)`` yields the documents; None where the format is written only."""
+    write: Callable[..., None] | None = None
+    """``write(documents, path, report)``; None where the format is read only."""
+    sniff: Callable[[str], bool] = lambda start: False
+    """Whether a file that starts with this text is certainly of the format."""
     holds: frozenset[str] = frozenset()
-    """Those of :data:`HOLDABLE` that outlive writing and reading."""
+    """Those of :data:`HOLDABLE` that survive writing and reading."""
     tagged: bool = False
-    """Whether mentions are tags of tokens, in some scheme."""
+    """Whether it marks mentions by tags of tokens; ``read`` and ``write`` then take ``scheme``."""
     folder: bool = False
-    """Whether it may be a folder of files."""
+    """Whether a folder of files can be read as one corpus."""
+    read_line: Callable[[str, Place, Report], Document | None] | None = None
+    """Of formats with a document a line: the document of one, None where it is left out."""
+
+
+def fit_document(document: Document, format: Format, report: Report, place: Place) -> Document:
+    """The document cut down to what the format holds; every loss is counted."""
+    holds = format.holds
+    if "ids" not in holds:
+        report.note("document id not kept", place)
+    if document.passages and "passages" not in holds:
+        report.note("passages not kept", place)
+    if document.sentences and "sentences" not in holds:
+        report.note("sentence and token bounds not kept", place)
+    kept = []
+    for entity in document.entities:
+        if entity.fragments and "fragments" not in holds:
+            report.add("discontinuous mention left out", place)
+            continue
+        if entity.score != 1.0 and "scores" not in holds:
+            report.add("score of a mention left out", place)
+            entity = replace(entity, score=1.0)
+        if entity.identifier and "identifiers" not in holds:
+            report.add("concept identifier left out", place)
+            entity = replace(entity, identifier="")
+        kept.append(entity)
+    if "overlaps" not in holds:
+        flat = longest_non_overlapping(kept)
+        if len(flat) < len(kept):
+            report.add("overlapping mention left out", place, len(kept) - len(flat))
+        kept = flat
+    return replace(document, entities=tuple(kept))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from hardner.files import PathLike, atomic_write
-from hardner.formats.report import Report
+from hardner.formats.format import HOLDABLE, Format, Report
 from hardner.types import Document, Entity
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b3a100", "#808080")
@@ -54,7 +54,7 @@ def visible(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
     """One page; labels are coloured in the order in which they are met."""
     labels: dict[str, int] = {}
     counts: dict[str, int] = {}
@@ -148,3 +148,12 @@ def _lanes(entities: Iterable[Entity]) -> list[tuple[Entity, int]]:
         free[lane : lane + 1] = [entity.end]
         placed.append((entity, lane))
     return placed
+
+
+HTML = Format(
+    "html",
+    (".html",),
+    "a page that shows mentions in place, for people",
+    write=_write,
+    holds=frozenset(HOLDABLE),
+)

@@ -1,111 +1,89 @@
-"""Files of JSON records, a dialect for each tool: lines, or one array where the name says .json."""
+"""hardner's own JSON lines: all that a document holds, so that a round trip changes nothing."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from hardner.files import PathLike, atomic_write, plain_name, stem
-from hardner.formats.format import Reader, Writer
-from hardner.formats.jsonstream import records
-from hardner.formats.mention import check
-from hardner.formats.report import Place, Report
-from hardner.types import Document
-
-Record = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """How one tool writes an annotated text as a JSON object."""
-
-    fields: frozenset[str]
-    """The fields that are read, or of no value outside the tool."""
-    recognises: Callable[[Record], bool]
-    decode: Callable[[Record, Place, Report], Document | None]
-    """None where the record is to be left out; a document without an id gets one."""
-    encode: Callable[[Document, Report, Place], Record]
+from hardner.formats.doccano import DOCCANO_DIALECT
+from hardner.formats.format import HOLDABLE, Place, Report
+from hardner.formats.json_records import Dialect, Record, json_format
+from hardner.formats.labelstudio import LABELSTUDIO_DIALECT
+from hardner.formats.mention import parse_offset
+from hardner.formats.prodigy import PRODIGY_DIALECT
+from hardner.types import Document, Entity, Passage, Sentence, Span
 
 
-def reader(*dialects: Dialect) -> Reader:
-    """Reads records of these dialects; what none of them recognises is of the last."""
-
-    def read(path: PathLike, report: Report) -> Iterator[Document]:
-        for number, (place, record) in enumerate(records(path), 1):
-            known = (dialect for dialect in dialects if dialect.recognises(record))
-            dialect = next(known, dialects[-1])
-            _tell_unread(record, dialect, place, report)
-            document = dialect.decode(record, place, report)
-            if document is not None:
-                check(document, place)
-                yield document if document.id else _named(document, f"{stem(path)}-{number}")
-
-    return read
+def encode_document(document: Document, report: Report, place: Place) -> dict[str, Any]:
+    """The document as a JSON object, without the fields that it leaves empty."""
+    record: dict[str, Any] = {
+        "id": document.id,
+        "text": document.text,
+        "entities": [_encode_entity(entity) for entity in document.entities],
+    }
+    if document.sentences:
+        record["sentences"] = [_encode_sentence(sentence) for sentence in document.sentences]
+    if document.passages:
+        record["passages"] = [passage._asdict() for passage in document.passages]
+    return record
 
 
-def _named(document: Document, name: str) -> Document:
-    return Document(name, document.text, document.entities, document.sentences, document.passages)
+def _encode_entity(entity: Entity) -> dict[str, Any]:
+    item = {key: getattr(entity, key) for key in ("start", "end", "label", "text")}
+    if entity.score != 1.0:
+        item["score"] = entity.score
+    if entity.identifier:
+        item["identifier"] = entity.identifier
+    if entity.fragments:
+        item["fragments"] = entity.fragments
+    return item
 
 
-def _tell_unread(record: Record, dialect: Dialect, place: Place, report: Report) -> None:
-    for key in (key for key in record if key not in dialect.fields and record[key]):
-        if key in ("relations", "events") and isinstance(record[key], list):
-            report.add(f"{key[:-1]} left out", place, len(record[key]))
-        elif not key.startswith("_"):
-            report.note(f"field {key!r} not kept", place)
+def _encode_sentence(sentence: Sentence) -> dict[str, Any]:
+    item = {key: getattr(sentence, key) for key in ("id", "tokens", "spans")}
+    return item if sentence.offsets is None else {**item, "offsets": sentence.offsets}
 
 
-def writer(dialect: Dialect) -> Writer:
-    def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
-        array = plain_name(path).endswith(".json")
-        with atomic_write(path) as file:
-            file.write("[" if array else "")
-            for number, document in enumerate(documents):
-                record = dialect.encode(document, report, Place(path, document=document.id))
-                file.write(",\n" if array and number else "\n" if array else "")
-                file.write(json.dumps(record, ensure_ascii=False, allow_nan=False))
-                file.write("" if array else "\n")
-            file.write("\n]\n" if array else "")
-
-    return write
+def decode_document(record: Record, report: Report) -> Document:
+    """The document of a JSON object; all fields but ``text`` may be missing."""
+    text = record.text()
+    return Document(
+        record.string("id"),
+        text,
+        tuple(item.entity(text) for item in record.records("entities")),
+        tuple(_decode_sentence(item) for item in record.records("sentences")),
+        tuple(Passage(*item.extent(), item.string("kind")) for item in record.records("passages")),
+    )
 
 
-def text_field(record: Record, place: Place) -> str:
-    text = record.get("text")
-    if not isinstance(text, str):
-        raise place.error('no "text"' if text is None else '"text" is not a string')
-    return text
+def _decode_sentence(record: Record) -> Sentence:
+    place, tokens = record.place, record.items("tokens")
+    if not all(isinstance(token, str) for token in tokens):
+        raise place.error('"tokens" is not a list of strings')
+    spans = []
+    for span in record.items("spans"):
+        try:
+            start, end, label = span
+        except (TypeError, ValueError):
+            raise place.error('"spans" is not a list of [start, end, label]') from None
+        spans.append(Span(parse_offset(start, place), parse_offset(end, place), str(label)))
+    given = record.fields.get("offsets") is not None
+    offsets = tuple(record.extents("offsets"))
+    if given and len(offsets) != len(tokens):
+        raise place.error(f"{len(tokens)} tokens and {len(offsets)} offsets in a sentence")
+    return Sentence(tuple(tokens), tuple(spans), record.string("id"), offsets if given else None)
 
 
-def list_field(record: Record, key: str, place: Place) -> list[Any]:
-    """The list under the key; an empty one where there is none."""
-    value = record.get(key)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise place.error(f'"{key}" is not a list')
-    return value
-
-
-def object_list(record: Record, key: str, place: Place) -> list[Record]:
-    """As :func:`list_field`, of objects."""
-    items = list_field(record, key, place)
-    if not all(isinstance(item, dict) for item in items):
-        raise place.error(f'"{key}" is not a list of objects')
-    return items
-
-
-def string_field(record: Record, key: str, place: Place) -> str:
-    """The string or number under the key, as a string; an empty one where there is none."""
-    value = record.get(key)
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise place.error(f'"{key}" is not a string')
-    return str(value)
-
-
-def label_field(record: Record, place: Place) -> str:
-    if not isinstance(label := record.get("label"), str):
-        raise place.error("a mention without a label")
-    return label
+JSONL = json_format(
+    "jsonl",
+    "JSON lines of hardner; also reads those of the three tools above",
+    LABELSTUDIO_DIALECT,
+    DOCCANO_DIALECT,
+    PRODIGY_DIALECT,
+    Dialect(
+        fields=frozenset({"id", "text", "entities", "sentences", "passages"}),
+        recognises=lambda fields: "entities" in fields or "passages" in fields,
+        decode=decode_document,
+        encode=encode_document,
+    ),
+    holds=HOLDABLE,
+    endings=(".jsonl", ".ndjson", ".json"),
+    sniff=lambda start: start.lstrip().startswith(("{", "[")),
+)

@@ -4,57 +4,63 @@ Read as well: the short export (JSON-MIN), whose ``label`` holds the regions.
 """
 
 from itertools import chain
+from typing import Any
 
-from hardner.formats.jsonl import Dialect, Record, list_field, object_list, string_field, text_field
-from hardner.formats.mention import mention, offset
-from hardner.formats.report import Place, Report
+from hardner.formats.format import Place, Report
+from hardner.formats.json_records import Dialect, Record, json_format
+from hardner.formats.mention import make_mention
 from hardner.types import Document, Entity, Offset
 
+_FIELDS = """id data annotations predictions text label annotator annotation_id lead_time meta
+    created_at updated_at inner_id total_annotations cancelled_annotations total_predictions
+    comment_count unresolved_comment_count last_comment_updated_at project updated_by
+    comment_authors file_upload drafts allow_skip"""
 
-def recognises(record: Record) -> bool:
-    regions = record.get("label")
+
+def _recognises(fields: dict[str, Any]) -> bool:
+    regions = fields.get("label")
     if isinstance(regions, list) and regions and isinstance(regions[0], dict):
         return "labels" in regions[0]
-    return isinstance(record.get("data"), dict)
+    return isinstance(fields.get("data"), dict)
 
 
-def decode(record: Record, place: Place, report: Report) -> Document:
-    data = record["data"] if isinstance(record.get("data"), dict) else record
-    text = text_field(data, place)
-    regions = _regions(record, place, report) if data is not record else record["label"]
-    entities = chain.from_iterable(_entities(region, text, place) for region in regions)
-    name = string_field(data, "id", place) or string_field(record, "id", place)
-    if data is not record and data.keys() - {"id", "text"}:
-        report.note("fields of 'data' beside 'text' not kept", place)
+def _decode(record: Record, report: Report) -> Document:
+    task = record.fields.get("data")
+    data = Record(task, record.place) if isinstance(task, dict) else record
+    text = data.text()
+    regions = _regions(record, report) if data is not record else record.records("label")
+    entities = chain.from_iterable(_entities(region, text) for region in regions)
+    name = data.string("id") or record.string("id")
+    if data is not record and data.fields.keys() - {"id", "text"}:
+        report.note("fields of 'data' beside 'text' not kept", record.place)
     return Document(name, text, tuple(entities))
 
 
-def _regions(record: Record, place: Place, report: Report) -> list[Record]:
+def _regions(record: Record, report: Report) -> list[Record]:
     """What the first annotator marked and did not cancel."""
-    made = [a for a in object_list(record, "annotations", place) if not a.get("was_cancelled")]
+    made = [a for a in record.records("annotations") if not a.fields.get("was_cancelled")]
     if made[1:]:
-        report.add("second annotation of a task left out", place, len(made) - 1)
-    if predictions := object_list(record, "predictions", place):
-        report.add("prediction left out", place, len(predictions))
+        report.add("second annotation of a task left out", record.place, len(made) - 1)
+    if predictions := record.records("predictions"):
+        report.add("prediction left out", record.place, len(predictions))
     regions = []
-    for item in object_list(made[0], "result", place) if made else []:
-        if item.get("type") == "labels" and isinstance(item.get("value"), dict):
-            regions.append(item["value"])
+    for item in made[0].records("result") if made else []:
+        if item.fields.get("type") == "labels" and isinstance(item.fields.get("value"), dict):
+            regions.append(Record(item.fields["value"], record.place))
         else:
-            report.add(f"{string_field(item, 'type', place) or 'nameless'} result left out", place)
+            report.add(f"{item.string('type') or 'nameless'} result left out", record.place)
     return regions
 
 
-def _entities(region: Record, text: str, place: Place) -> list[Entity]:
+def _entities(region: Record, text: str) -> list[Entity]:
     """One for each label of the region."""
-    piece = offset(region.get("start"), place), offset(region.get("end"), place)
-    quoted = string_field(region, "text", place) or None
+    piece, quoted = region.extent(), region.string("text") or None
     if quoted is not None and text[slice(*piece)] != quoted:
         piece = _in_characters(text, piece, quoted)
-    labels = list_field(region, "labels", place)
+    labels = region.items("labels")
     if not labels or not all(isinstance(label, str) for label in labels):
-        raise place.error("a mention without a label")
-    return [mention(place, text, [piece], label, quoted=quoted) for label in labels]
+        raise region.place.error("a mention without a label")
+    return [make_mention(region.place, text, [piece], label, quoted=quoted) for label in labels]
 
 
 def _in_characters(text: str, piece: Offset, quoted: str) -> Offset:
@@ -64,7 +70,7 @@ def _in_characters(text: str, piece: Offset, quoted: str) -> Offset:
     return (start, end) if text[start:end] == quoted else piece
 
 
-def encode(document: Document, report: Report, place: Place) -> Record:
+def _encode(document: Document, report: Report, place: Place) -> dict[str, Any]:
     result = [
         {
             "value": {
@@ -88,14 +94,10 @@ def encode(document: Document, report: Report, place: Place) -> Record:
     }
 
 
-_BOOKKEEPING = """id data annotations predictions text label annotator annotation_id lead_time meta
-    created_at updated_at inner_id total_annotations cancelled_annotations total_predictions
-    comment_count unresolved_comment_count last_comment_updated_at project updated_by
-    comment_authors file_upload drafts allow_skip"""
-
-LABELSTUDIO = Dialect(
-    fields=frozenset(_BOOKKEEPING.split()),
-    recognises=recognises,
-    decode=decode,
-    encode=encode,
+LABELSTUDIO_DIALECT = Dialect(frozenset(_FIELDS.split()), _recognises, _decode, _encode)
+LABELSTUDIO = json_format(
+    "labelstudio",
+    "tasks of Label Studio, an array or lines",
+    LABELSTUDIO_DIALECT,
+    holds=("ids", "overlaps"),
 )

@@ -9,11 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from lxml import etree  # type: ignore[import-untyped]
-
-from hardner.files import PathLike, open_binary
-from hardner.formats.bioc import SAFE_XML
-from hardner.formats.report import Place, Report
+from hardner.files import PathLike
+from hardner.formats.bioc import iterate_xml
+from hardner.formats.format import Format, Place, Report
 from hardner.types import Document, Passage
 
 _ARTICLE, _BOOK, _DELETED = "PubmedArticle", "PubmedBookArticle", "DeleteCitation"
@@ -24,37 +22,17 @@ _NOT_READ = {
 _SPACES = re.compile(r"[ \t\r\n]+")
 
 
-def sniff(head: str) -> bool:
-    return "<PubmedArticleSet" in head
-
-
-def read(path: PathLike, report: Report) -> Iterator[Document]:
-    with open_binary(path) as file:
-        elements = etree.iterparse(
-            file,
-            tag=(_ARTICLE, _BOOK, _DELETED),
-            remove_comments=True,
-            remove_pis=True,
-            **SAFE_XML,
-        )
-        try:
-            for _, element in elements:
-                place = Place(path, element.sourceline)
-                if element.tag == _ARTICLE:
-                    document = _document(element, place, report)
-                    if document is not None:
-                        yield document
-                elif element.tag == _BOOK:
-                    report.note("book or chapter left out", place)
-                else:
-                    report.note("deletion not carried out", place, len(element))
-                element.clear()
-                while element.getprevious() is not None:
-                    del element.getparent()[0]
-        except etree.XMLSyntaxError as error:
-            first = next(iter(elements.error_log), None)  # the error itself may lack a line
-            line, message = (first.line, first.message) if first else (None, error.msg)
-            raise Place(path, line).error(f"not XML: {message}") from None
+def _read(path: PathLike, report: Report) -> Iterator[Document]:
+    tags = (_ARTICLE, _BOOK, _DELETED)
+    for element, place in iterate_xml(path, *tags, remove_comments=True, remove_pis=True):
+        if element.tag == _ARTICLE:
+            document = _document(element, place, report)
+            if document is not None:
+                yield document
+        elif element.tag == _BOOK:
+            report.note("book or chapter left out", place)
+        else:
+            report.note("deletion not carried out", place, len(element))
 
 
 def _document(element: Any, place: Place, report: Report) -> Document | None:
@@ -89,6 +67,17 @@ def _parts(article: Any, place: Place) -> Iterator[tuple[str, str]]:
 
 
 def _text(element: Any, place: Place) -> str:
+    from lxml import etree
+
     if (entity := next(element.iter(etree.Entity), None)) is not None:
         raise place.error(f"holds the entity {entity.text}, which is not read; write the character")
     return _SPACES.sub(" ", "".join(element.itertext())).strip(" ")
+
+
+MEDLINE = Format(
+    "medline",
+    (".xml",),
+    "PubMed's own XML, as in its baseline files",
+    _read,
+    sniff=lambda start: "<PubmedArticleSet" in start,
+)

@@ -1,15 +1,16 @@
-"""Mentions that lie where they say and read as they say, or an error with the place."""
+"""Mentions and sentences that agree with their text, or an error with the place."""
 
 import math
 from collections.abc import Sequence
 
-from hardner.formats.report import Place
-from hardner.types import Document, Entity, Offset
+from hardner.formats.format import Place
+from hardner.text import align
+from hardner.types import Document, Entity, Offset, Sentence
 
 _SPACES = str.maketrans("\r\n\t", "   ")
 
 
-def mention(
+def make_mention(
     place: Place,
     text: str,
     pieces: Sequence[Offset],
@@ -19,10 +20,10 @@ def mention(
     score: float = 1.0,
     identifier: str = "",
 ) -> Entity:
-    """The entity made of these pieces of the text.
+    """The entity made of these pieces of the text, its offsets checked.
 
     Args:
-        quoted: What the source says the mention reads; a line break may stand there as a space.
+        quoted: The mention's text as the file gives it; a line break may stand there as a space.
     """
     pieces = sorted(pieces)
     for piece in pieces:
@@ -38,8 +39,18 @@ def mention(
     return Entity(start, end, label, joined, score, fragments, identifier)
 
 
-def check(document: Document, place: Place) -> None:
-    """Refuses a document whose parts do not agree with its text."""
+def make_sentence(
+    text: str, offsets: list[Offset], entities: Sequence[Entity]
+) -> tuple[Sentence, ...]:
+    """The tokens at these offsets as one sentence, with the mentions that do not cut a token."""
+    if not offsets:
+        return ()
+    spans, _ = align(entities, offsets)
+    return (Sentence(tuple(text[a:b] for a, b in offsets), spans, offsets=tuple(offsets)),)
+
+
+def check_document(document: Document, place: Place) -> None:
+    """Refuse a document whose mentions, passages or tokens do not agree with its text."""
     text = document.text
     if "\0" in text:
         raise place.error("its text holds a NUL character")
@@ -52,7 +63,9 @@ def check(document: Document, place: Place) -> None:
         raise place.error(message) from None
     for entity in document.entities:
         pieces = entity.fragments or ((entity.start, entity.end),)
-        made = mention(place, text, pieces, entity.label, quoted=entity.text, score=entity.score)
+        made = make_mention(
+            place, text, pieces, entity.label, quoted=entity.text, score=entity.score
+        )
         if (made.start, made.end) != (entity.start, entity.end):
             raise place.error(f"the fragments of {short(entity.text)} do not span it")
     for start, end, _ in document.passages:
@@ -72,12 +85,12 @@ def _outside(piece: Offset, text: str) -> str:
 
 
 def short(text: str, width: int = 60) -> str:
-    """The text in quotes on one line, cut where it is long."""
+    """The text in quotes on one line, cut where it is long; for error messages."""
     return repr(text if len(text) <= width else text[: width - 1] + "…")
 
 
-def offset(value: object, place: Place) -> int:
-    """An offset as a file spells it."""
+def parse_offset(value: object, place: Place) -> int:
+    """The integer that a file gives as an offset, as a number or as digits."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:

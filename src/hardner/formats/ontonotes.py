@@ -8,27 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hardner.files import PathLike, is_standard, lines, plain_name
-from hardner.formats.conll import document_of
+from hardner.formats.conll import join_sentences
+from hardner.formats.format import Format, Place, Report
 from hardner.formats.mention import short
-from hardner.formats.report import Place, Report
 from hardner.types import Document, Sentence, Span
 
-ENDING = "gold_conll"
+_ENDING = "gold_conll"
 _BEGIN = re.compile(r"#begin document \((.*)\); part (\d+)")
 _NAME = re.compile(r"(?:\(([^()*]+))?\*?(\))?")
 _WORD, _NAMES = 3, 10
 
 
-def sniff(head: str) -> bool:
-    return head.lstrip().startswith("#begin document")
-
-
-def read(path: PathLike, report: Report) -> Iterator[Document]:
+def _read(path: PathLike, report: Report) -> Iterator[Document]:
     if is_standard(path) or not Path(path).is_dir():
         yield from _documents(path)
         return
     for file in sorted(Path(path).rglob("*")):
-        if plain_name(file).endswith(ENDING):
+        if plain_name(file).endswith(_ENDING):
             yield from _documents(file)
 
 
@@ -45,7 +41,7 @@ def _documents(path: PathLike) -> Iterator[Document]:
                 raise place.error("expected #begin document (NAME); part NUMBER")
             name = f"{begin[1]}/{begin[2]}"
         elif line.startswith("#end"):
-            yield document_of(name, sentences)
+            yield join_sentences(name, sentences)
             sentences = []
         elif not line.strip():
             if words:
@@ -79,3 +75,13 @@ def _spans(names: list[tuple[int, str]], path: PathLike) -> tuple[Span, ...]:
     if start >= 0:
         raise Place(path, names[-1][0]).error(f"the name {label} is not closed in its sentence")
     return tuple(spans)
+
+
+ONTONOTES = Format(
+    "ontonotes",
+    (_ENDING, ".conll"),
+    "OntoNotes 5 in the layout of CoNLL-2012",
+    _read,
+    sniff=lambda start: start.lstrip().startswith("#begin document"),
+    folder=True,
+)

@@ -12,13 +12,13 @@ from typing import Any
 
 from hardner.errors import HardnerError
 from hardner.files import PathLike, atomic_binary, is_standard, open_binary, plain_name, stem
-from hardner.formats.jsonl import Record
-from hardner.formats.mention import check
-from hardner.formats.report import Place, Report
-from hardner.formats.rich import RICH, decode
+from hardner.formats.format import HOLDABLE, Format, Place, Report
+from hardner.formats.json_records import Record
+from hardner.formats.jsonl import decode_document, encode_document
+from hardner.formats.mention import check_document
 from hardner.types import Document
 
-ROWS = 500
+_ROWS = 500
 """That are held at a time."""
 _COLUMNS = ("id", "text", "entities", "passages")
 
@@ -30,17 +30,18 @@ def _arrow() -> tuple[Any, Any]:
         raise HardnerError("pyarrow is not installed; run: pip install 'hardner[ray]'") from None
 
 
-def read(path: PathLike, report: Report) -> Iterator[Document]:
-    for number, record in rows(path):
-        yield document_of(record, path, number)
+def _read(path: PathLike, report: Report) -> Iterator[Document]:
+    for number, record in read_rows(path):
+        yield document_of_row(record, path, number)
 
 
-def document_of(record: Record, path: PathLike, number: int) -> Document:
+def document_of_row(record: dict[str, Any], path: PathLike, number: int) -> Document:
     """The document of a row; without an id, it is named after the file and the row."""
     place = Place(path, number + 1)
-    filled = {name: _filled(value) for name, value in record.items() if value is not None}
-    document = decode({"id": f"{stem(path)}-{number + 1}", **filled}, place, Report())
-    check(document, place)
+    fields = {name: _filled(value) for name, value in record.items() if value is not None}
+    fields.setdefault("id", f"{stem(path)}-{number + 1}")
+    document = decode_document(Record(fields, place), Report())
+    check_document(document, place)
     return document
 
 
@@ -52,12 +53,14 @@ def _filled(value: Any) -> Any:
     return list(kept)
 
 
-def count(path: PathLike) -> int:
+def count_rows(path: PathLike) -> int:
     """Rows of a file."""
     return int(_opened(path).metadata.num_rows)
 
 
-def rows(path: PathLike, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Record]]:
+def read_rows(
+    path: PathLike, start: int = 0, stop: int | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Some rows of a file with their numbers from 0; groups of rows outside are not read."""
     arrow, _ = _arrow()
     file = _opened(path)
@@ -70,7 +73,7 @@ def rows(path: PathLike, start: int = 0, stop: int | None = None) -> Iterator[tu
         size = file.metadata.row_group(group).num_rows
         if first < end and start < first + size:
             try:
-                batches = file.iter_batches(ROWS, [group], columns)
+                batches = file.iter_batches(_ROWS, [group], columns)
                 found = (row for batch in batches for row in batch.to_pylist())
                 for number, row in enumerate(found, first):
                     if start <= number < end:
@@ -98,14 +101,14 @@ def _line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
     arrow, parquet = _arrow()
-    records = (RICH.encode(d, report, Place(path, document=d.id)) for d in documents)
+    records = (encode_document(d, report, Place(path, document=d.id)) for d in documents)
     with (
         atomic_binary(path) as file,
         parquet.ParquetWriter(file, _schema(arrow), compression="zstd") as writer,
     ):
-        while some := list(islice(records, ROWS)):
+        while some := list(islice(records, _ROWS)):
             writer.write_table(arrow.Table.from_pylist(some, schema=_schema(arrow)))
 
 
@@ -128,3 +131,13 @@ def _schema(arrow: Any) -> Any:
             ("passages", arrow.list_(arrow.struct([*place, ("kind", text)]))),
         ]
     )
+
+
+PARQUET = Format(
+    "parquet",
+    (".parquet",),
+    "Parquet, a document a row (needs hardner[ray])",
+    _read,
+    _write,
+    holds=frozenset(HOLDABLE) - {"sentences"},
+)

@@ -1,20 +1,20 @@
-"""Plain text: a file is a document, every character of it as it is."""
+"""Plain text: a file is one document, every character kept as it is."""
 
 from collections.abc import Iterable, Iterator
 
 from hardner.files import PathLike, atomic_write, read_text, stem
-from hardner.formats.report import Place, Report
+from hardner.formats.format import Format, Place, Report
 from hardner.types import Document
 
 
-def read(path: PathLike, report: Report) -> Iterator[Document]:
+def _read(path: PathLike, report: Report) -> Iterator[Document]:
     text = read_text(path)
     if not text.strip():
         raise Place(path).error("holds no text")
     yield Document(stem(path), text)
 
 
-def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
     with atomic_write(path) as file:
         for number, document in enumerate(documents):
             place = Place(path, document=document.id)
@@ -24,3 +24,13 @@ def write(documents: Iterable[Document], path: PathLike, report: Report) -> None
             for _ in document.entities:
                 report.add("mention left out", place)
             file.write(document.text)
+
+
+PLAIN_TEXT = Format(
+    name="text",
+    endings=(".txt",),
+    about="plain text: a file is a document",
+    read=_read,
+    write=_write,
+    holds=frozenset({"overlaps"}),
+)

@@ -3,62 +3,46 @@
 ``tokens``, where a task has them, become one sentence; their ``token_end`` is inclusive.
 """
 
-from collections.abc import Sequence
+from typing import Any
 
-from hardner.formats.jsonl import Dialect, Record, object_list, string_field, text_field
-from hardner.formats.mention import offset
-from hardner.formats.report import Place, Report
-from hardner.formats.rich import decode_entity
-from hardner.text import align
-from hardner.types import Document, Entity, Offset, Sentence
-
-_ACCEPTED = ("", "accept")
+from hardner.formats.format import Place, Report
+from hardner.formats.json_records import Dialect, Record, json_format
+from hardner.formats.mention import make_sentence
+from hardner.types import Document, Offset
 
 
-def recognises(record: Record) -> bool:
-    return "spans" in record or "_task_hash" in record or "answer" in record
+def _recognises(fields: dict[str, Any]) -> bool:
+    return "spans" in fields or "_task_hash" in fields or "answer" in fields
 
 
-def decode(record: Record, place: Place, report: Report) -> Document | None:
-    if (answer := string_field(record, "answer", place)) not in _ACCEPTED:
-        report.add(f"task answered with {answer!r} left out", place)
+def _decode(record: Record, report: Report) -> Document | None:
+    if (answer := record.string("answer")) not in ("", "accept"):
+        report.add(f"task answered with {answer!r} left out", record.place)
         return None
-    text = text_field(record, place)
-    spans = object_list(record, "spans", place)
-    entities = tuple(decode_entity(span, text, place) for span in spans)
-    tokens = object_list(record, "tokens", place)
-    offsets = [_offset_of(token, text, place) for token in tokens if not _is_space(token)]
-    meta = record.get("meta")
+    text = record.text()
+    entities = tuple(span.entity(text) for span in record.records("spans"))
+    offsets = [_offset_of(token, text) for token in record.records("tokens") if _is_word(token)]
+    meta = record.fields.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     if meta.keys() - {"id"}:
-        report.note("field 'meta' not kept but for an id", place)
-    name = string_field(meta, "id", place) or string_field(record, "id", place)
-    return Document(name, text, entities, sentence_over(text, offsets, entities))
+        report.note("field 'meta' not kept but for an id", record.place)
+    name = Record(meta, record.place).string("id") or record.string("id")
+    return Document(name, text, entities, make_sentence(text, offsets, entities))
 
 
-def _is_space(token: Record) -> bool:
-    return isinstance(token.get("text"), str) and token["text"].isspace()
+def _is_word(token: Record) -> bool:
+    text = token.fields.get("text")
+    return not (isinstance(text, str) and text.isspace())
 
 
-def _offset_of(token: Record, text: str, place: Place) -> Offset:
-    start, end = offset(token.get("start"), place), offset(token.get("end"), place)
-    if token.get("text") != text[start:end] or start >= end:
-        raise place.error(f"the token at {start}-{end} is not what the text reads there")
+def _offset_of(token: Record, text: str) -> Offset:
+    start, end = token.extent()
+    if token.fields.get("text") != text[start:end] or start >= end:
+        raise token.place.error(f"the token at {start}-{end} is not what the text reads there")
     return start, end
 
 
-def sentence_over(
-    text: str, offsets: list[Offset], entities: Sequence[Entity]
-) -> tuple[Sentence, ...]:
-    """The tokens at these offsets as one sentence, with those mentions that keep to tokens."""
-    if not offsets:
-        return ()
-    tokens = tuple(text[start:end] for start, end in offsets)
-    spans, _ = align(entities, offsets)
-    return (Sentence(tokens, spans, offsets=tuple(offsets)),)
-
-
-def encode(document: Document, report: Report, place: Place) -> Record:
+def _encode(document: Document, report: Report, place: Place) -> dict[str, Any]:
     if len(document.sentences) > 1:
         report.note("sentence bounds not kept", place)
     offsets = [offset for sentence in document.sentences for offset in sentence.offsets or ()]
@@ -66,7 +50,7 @@ def encode(document: Document, report: Report, place: Place) -> Record:
     ends = {end: index for index, (_, end) in enumerate(offsets)}
     spans = []
     for entity in document.entities:
-        span: Record = {"start": entity.start, "end": entity.end, "label": entity.label}
+        span: dict[str, Any] = {key: getattr(entity, key) for key in ("start", "end", "label")}
         if entity.start in starts and entity.end in ends:
             span |= {"token_start": starts[entity.start], "token_end": ends[entity.end]}
         spans.append(span)
@@ -79,7 +63,7 @@ def encode(document: Document, report: Report, place: Place) -> Record:
     }
 
 
-def _tokens(text: str, offsets: list[Offset]) -> list[Record]:
+def _tokens(text: str, offsets: list[Offset]) -> list[dict[str, Any]]:
     return [
         {
             "text": text[start:end],
@@ -92,9 +76,8 @@ def _tokens(text: str, offsets: list[Offset]) -> list[Record]:
     ]
 
 
-PRODIGY = Dialect(
-    fields=frozenset({"id", "text", "spans", "tokens", "meta", "answer"}),
-    recognises=recognises,
-    decode=decode,
-    encode=encode,
+_FIELDS = frozenset({"id", "text", "spans", "tokens", "meta", "answer"})
+PRODIGY_DIALECT = Dialect(_FIELDS, _recognises, _decode, _encode)
+PRODIGY = json_format(
+    "prodigy", "JSON lines of Prodigy", PRODIGY_DIALECT, holds=("ids", "sentences", "overlaps")
 )

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from hardner.files import PathLike, atomic_write, lines
-from hardner.formats.mention import mention, offset, short
-from hardner.formats.report import Place, Report
+from hardner.formats.format import Format, Place, Report
+from hardner.formats.mention import make_mention, parse_offset, short
 from hardner.types import Document, Entity, Passage
 
 _TEXT = re.compile(r"([^\t|]+)\|([ta])\|(.*)")
@@ -18,12 +18,12 @@ _NO_TITLE = "no title: a document starts with a line ID|t|TITLE"
 _FLAT = str.maketrans("\t\r\n", "   ")
 
 
-def sniff(head: str) -> bool:
+def _sniff(head: str) -> bool:
     first = head.lstrip().partition("\n")[0]
     return (found := _TEXT.match(first)) is not None and found[2] == "t"
 
 
-def read(path: PathLike, report: Report) -> Iterator[Document]:
+def _read(path: PathLike, report: Report) -> Iterator[Document]:
     for block in _blocks(path):
         yield _document(path, block, report)
 
@@ -76,11 +76,11 @@ def _entity(cells: list[str], name: str, text: str, place: Place, report: Report
     if more[1:]:
         report.note("columns behind the concept identifier not kept", place)
     identifier = more[0] if more and more[0] != "-" else ""
-    pieces = [(offset(start, place), offset(end, place))]
-    return mention(place, text, pieces, label, quoted=quoted, identifier=identifier)
+    pieces = [(parse_offset(start, place), parse_offset(end, place))]
+    return make_mention(place, text, pieces, label, quoted=quoted, identifier=identifier)
 
 
-def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
     with atomic_write(path) as file:
         for document in documents:
             file.write(_block(document, report, Place(path, document=document.id)) + "\n")
@@ -120,3 +120,14 @@ def _title_end(document: Document) -> int | None:
     title, *others = sorted(document.passages)
     follows = others[0].start == title.end + 1 if others else title.end == len(document.text)
     return title.end if (title.start, title.kind) == (0, "title") and follows else None
+
+
+PUBTATOR = Format(
+    "pubtator",
+    (".pubtator", ".pubtator.txt", ".txt"),
+    "PubTator: titles and abstracts with concepts",
+    _read,
+    _write,
+    sniff=_sniff,
+    holds=frozenset({"ids", "passages", "identifiers", "overlaps"}),
+)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hardner import corpora, files
 from hardner.errors import FileError
-from hardner.formats.report import Report
+from hardner.formats.format import Report
 
 
 class PlainText:

@@ -1,6 +1,5 @@
 """Some documents of an input: by number, and those that cannot be read put aside."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -8,24 +7,9 @@ from typing import Any, NamedTuple
 
 from hardner.errors import HardnerError
 from hardner.files import head, lines, stem
-from hardner.formats import Report, parquet, read
-from hardner.formats.doccano import DOCCANO
-from hardner.formats.jsonl import Dialect
-from hardner.formats.labelstudio import LABELSTUDIO
-from hardner.formats.mention import check
-from hardner.formats.prodigy import PRODIGY
-from hardner.formats.report import Place
-from hardner.formats.rich import RICH
+from hardner.formats import FORMATS, Place, Report, parquet, read
 from hardner.scale.inputs import Input
 from hardner.types import Document
-
-DIALECTS: dict[str, tuple[Dialect, ...]] = {
-    "jsonl": (LABELSTUDIO, DOCCANO, PRODIGY, RICH),
-    "prodigy": (PRODIGY,),
-    "doccano": (DOCCANO,),
-    "labelstudio": (LABELSTUDIO,),
-}
-"""Of formats with a document a line, which can be cut and of which one bad line harms no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +40,7 @@ class InputCount(NamedTuple):
 def count_input(source: Input) -> InputCount:
     """Reads the whole of an input once."""
     if source.format == "parquet":
-        return InputCount(parquet.count(source.path), {})
+        return InputCount(parquet.count_rows(source.path), {})
     if _by_line(source):
         return InputCount(sum(1 for _, line in lines(source.path) if line.strip()), {})
     report = Report()
@@ -98,7 +82,7 @@ class Stream:
 
 def _items(source: Input, start: int, stop: int) -> Iterator[tuple[int, Item]]:
     if source.format == "parquet":
-        return parquet.rows(source.path, start, stop)
+        return parquet.read_rows(source.path, start, stop)
     if _by_line(source):
         filled = (found for found in lines(source.path) if found[1].strip())
         return islice(enumerate(filled), start, stop)
@@ -109,29 +93,17 @@ def _document(source: Input, number: int, item: Item, report: Report) -> Documen
     if isinstance(item, Document):
         return item
     if source.format == "parquet":
-        return parquet.document_of(item, source.path, number)
+        return parquet.document_of_row(item, source.path, number)
     line, text = item
-    document = _decoded(text, DIALECTS[source.format], Place(source.path, line), report)
+    read_line = FORMATS[source.format].read_line
+    assert read_line is not None  # as `_by_line` has found
+    document = read_line(text, Place(source.path, line), report)
     if document is None or document.id:
         return document
     return replace(document, id=f"{stem(source.path)}-{number + 1}")
 
 
 def _by_line(source: Input) -> bool:
-    return source.format in DIALECTS and not head(source.path).lstrip().startswith("[")
-
-
-def _decoded(
-    line: str, dialects: tuple[Dialect, ...], place: Place, report: Report
-) -> Document | None:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise place.error(f"not JSON: {getattr(error, 'msg', error)}") from None
-    if not isinstance(record, dict):
-        raise place.error("expected a JSON object")
-    known = (dialect for dialect in dialects if dialect.recognises(record))
-    document = next(known, dialects[-1]).decode(record, place, report)
-    if document is not None:
-        check(document, place)
-    return document
+    """Whether documents are lines: the file can be cut, and a bad line harms no other."""
+    by_line = FORMATS[source.format].read_line is not None
+    return by_line and not head(source.path).lstrip().startswith("[")

@@ -1,0 +1,136 @@
+"""The columns of a CoNLL file: lines cut into tokens and tags, most of them by a look-up."""
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hardner.errors import HardnerError
+from hardner.files import PathLike
+from hardner.formats.format import Place, Report
+from hardner.formats.mention import short
+from hardner.schemes import parse_tag
+
+DOCSTART = "-DOCSTART-"
+_GAP = re.compile(r"[ \t]+")
+_LINES_KEPT = 1 << 16
+
+
+class TaggedTokens(NamedTuple):
+    """The tokens and tags of a sentence and the lines they stand on."""
+
+    tokens: tuple[str, ...]
+    tags: tuple[str, ...]
+    lines: Sequence[int]
+
+
+class _Odd(Exception):
+    """A line that is no token and tag of the columns seen before."""
+
+
+class _Cells(dict[str, tuple[str, str]]):
+    """The token and the tag of each line; the same line is cut and checked once."""
+
+    def __init__(self, separator: str, width: int) -> None:
+        super().__init__()
+        self._separator, self.width = separator, width
+
+    def __missing__(self, row: str) -> tuple[str, str]:
+        cells = cut_columns(row, self._separator)
+        token, tag = cells[0], cells[-1]
+        if len(cells) != self.width or not token.strip(" ") or not is_tag(tag):
+            raise _Odd
+        if row.startswith(DOCSTART):
+            raise _Odd
+        if len(self) > _LINES_KEPT:
+            self.clear()
+        self[row] = pair = sys.intern(token), sys.intern(tag)
+        return pair
+
+    def complaint(self, row: str) -> str:
+        """What is odd about the line."""
+        cells = cut_columns(row, self._separator)
+        if len(cells) != self.width and not self:
+            return "one column where a token and its tag are needed"
+        if len(cells) != self.width:
+            plural = "s" * (len(cells) > 1)
+            return f"{len(cells)} column{plural} where {self.width} were seen before"
+        if not cells[0].strip(" "):
+            return "a tag without a token"
+        return f"{short(cells[-1])} is not a tag" if cells[-1] else "a token without a tag"
+
+
+class ColumnReader:
+    """Cuts runs of lines into sentences; the first line with a token sets the columns."""
+
+    def __init__(self, path: PathLike, report: Report) -> None:
+        self._path, self._report = path, report
+        self._cells: _Cells | None = None
+
+    def read(self, chunk: str, line: int) -> list[TaggedTokens | None]:
+        """The sentences in a run of lines; None where a document starts."""
+        rows = chunk.split("\n")
+        try:
+            cells = list(map(self._cells.__getitem__, rows)) if self._cells else []
+        except _Odd:
+            cells = []
+        if not cells:
+            return self._read_slowly(rows, line)
+        tokens, tags = zip(*cells, strict=True)
+        return [TaggedTokens(tokens, tags, range(line, line + len(rows)))]
+
+    def _read_slowly(self, rows: list[str], line: int) -> list[TaggedTokens | None]:
+        """As :meth:`read`, for runs with comments, document starts and more than one blank line."""
+        found: list[TaggedTokens | None] = []
+        kept: list[tuple[str, str, int]] = []
+
+        def close() -> None:
+            if kept:
+                found.append(TaggedTokens(*zip(*kept, strict=True)))
+                kept.clear()
+
+        for number, row in enumerate(rows, line):
+            if row.startswith(DOCSTART):
+                close()
+                found.append(None)
+            elif not row.strip(" \t"):
+                close()
+            elif cells := self._pair(row, Place(self._path, number)):
+                kept.append((*cells, number))
+        close()
+        return found
+
+    def _pair(self, row: str, place: Place) -> tuple[str, str] | None:
+        """The token and the tag; None where the line is a comment."""
+        table = self._cells or _first_cells(row)
+        try:
+            pair = table[row]
+        except _Odd:
+            if row.startswith("#"):
+                self._report.note("comment not kept", place)
+                return None
+            raise place.error(table.complaint(row)) from None
+        if self._cells is None:
+            self._cells = table
+            if table.width > 2:
+                self._report.note("columns between the token and the tag not kept", place)
+        return pair
+
+
+def _first_cells(row: str) -> _Cells:
+    separator = "\t" if "\t" in row else " "
+    return _Cells(separator, max(2, len(cut_columns(row, separator))))
+
+
+def cut_columns(row: str, separator: str) -> list[str]:
+    cells = row.split("\t") if separator == "\t" else _GAP.split(row.strip(" \t"))
+    cells[-1] = cells[-1].rstrip(" ")
+    return cells
+
+
+def is_tag(text: str) -> bool:
+    try:
+        parse_tag(text)
+    except HardnerError:
+        return False
+    return True
