@@ -1,4 +1,4 @@
-"""The figures in README.md, docs/ and results/ablation.md, from the committed lines.
+"""The figures and the picture in README.md, docs/ and results/ablation.md, from committed lines.
 
     python benchmarks/pages [--check]
 
@@ -16,6 +16,7 @@ import bundled
 import calibration
 import few_shot
 import forecast
+import picture
 import protocols
 import scale
 import suggest
@@ -34,6 +35,7 @@ PAGES = {
     "docs/limitations.md": forecast.page,
     "results/ablation.md": ablation.page,
 }
+DRAWN = {"docs/images/headline.svg": picture.svg}
 
 
 def filled(text: str, lines: Iterable[str]) -> str:
@@ -44,14 +46,19 @@ def filled(text: str, lines: Iterable[str]) -> str:
 
 def main() -> int:
     checking = "--check" in sys.argv[1:]
-    stale = []
+    stale: dict[str, str] = {}
     for name, made in PAGES.items():
         text = (ROOT / name).read_text("utf-8")
         new = filled(text, made())
         if START not in text or new != text:
-            stale.append(name)
-            if not checking:
-                (ROOT / name).write_text(new, "utf-8")
+            stale[name] = new
+    for name, made in DRAWN.items():
+        path, new = ROOT / name, "\n".join(made()) + "\n"
+        if not path.exists() or path.read_text("utf-8") != new:
+            stale[name] = new
+    if not checking:
+        for name, new in stale.items():
+            (ROOT / name).write_text(new, "utf-8")
     if checking and stale:
         print(f"not what the lines say: {', '.join(stale)}; run python benchmarks/pages")
         return 1

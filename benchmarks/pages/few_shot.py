@@ -43,13 +43,25 @@ def summary() -> Iterator[str]:
             means = [mean_of([r for r in some if r.shots == k], BENCHMARK) for k in SHOTS]
             if set(means) != {NOT_RUN}:
                 yield f"| {ROWS[row]}{beside} | " + " | ".join(means) + " |"
+    yield "| best published | " + " | ".join(f"{value:.3f}" for value in best_published()) + " |"
+
+
+def best_published() -> list[float]:
+    """For each number of sentences, the mean of the published row that is best there."""
     best = [published.best_published("few_shot", "f1", k, BENCHMARK) for k in SHOTS]
-    values = [
+    found = [
         published.published_mean("few_shot", "f1", k, BENCHMARK, [name])
         for k, name in zip(SHOTS, best, strict=True)
         if name
     ]
-    yield "| best published | " + " | ".join(f"{v.value:.3f}" for v in values if v) + " |"
+    return [figure.value for figure in found if figure]
+
+
+def means(results: Sequence[Result], row: tuple[str, str]) -> list[float]:
+    """The mean over the corpora, for each number of sentences, of a row without unlabelled text."""
+    own = [r for r in results if (r.method, r.encoder) == row and relations.ours(r.preset)]
+    some = [r for r in own if not r.unlabelled]
+    return [float(mean_of([r for r in some if r.shots == k], BENCHMARK)) for k in SHOTS]
 
 
 def mean_of(results: Sequence[Result], corpora: Sequence[str]) -> str:
