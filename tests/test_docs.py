@@ -115,7 +115,7 @@ def commands(page: Path) -> Iterator[list[str]]:
     for _, block in BLOCK.findall(page.read_text("utf-8")):
         for line in block.replace("\\\n", " ").splitlines():
             if line.removeprefix("$ ").startswith("hardner "):
-                plain = re.split(r"\s[|<>]\s?", line.removeprefix("$ "))[0]
+                plain = re.split(r"\s\d?[|<>]\s?", line.removeprefix("$ "))[0]
                 yield shlex.split(plain, comments=True)[1:]
 
 
@@ -139,6 +139,23 @@ def test_python_that_is_shown_imports_what_is_there(page: Path) -> None:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hardner"):
                 module = importlib.import_module(node.module)
                 assert [a.name for a in node.names if not hasattr(module, a.name)] == []
+
+
+def test_figures_are_those_of_the_committed_lines() -> None:
+    command = [sys.executable, "benchmarks/pages", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, **named)
+def test_links_to_code_carry_its_name(page: Path) -> None:
+    links = re.findall(r"\[`([\w.]+)`\]\[(hardner[\w.]*)\]", page.read_text("utf-8"))
+    assert [f"{label} for {code}" for label, code in links if not _names(label, code)] == []
+
+
+def _names(label: str, code: str) -> bool:
+    """Whether a label is the end of the code's full name, or a field of it."""
+    return f".{code}".endswith((f".{label}", f".{label.rpartition('.')[0]}"))
 
 
 @pytest.mark.parametrize("page", PAGES, **named)

@@ -17,15 +17,17 @@ PAGES = (
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
-    "docs/formats.md",
-    "docs/pretraining.md",
-    "docs/model-card.md",
+    "SECURITY.md",
+    *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))),
 )
+RUN = ("README.md", "docs/convert.md", "docs/corpora.md", "docs/python.md")
+"""Pages whose sessions are run, each from its beginning to its end."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
-def blocks(language: str) -> list[str]:
-    return [body for found, body in BLOCK.findall(README) if found == language]
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text("utf-8")
+    return [body for found, body in BLOCK.findall(text) if found == language]
 
 
 @pytest.fixture
@@ -54,19 +56,18 @@ def steps(block: str) -> list[tuple[str, list[str]]]:
 
 def test_blocks_are_read_as_commands_and_their_output() -> None:
     assert steps("$ a | b\none\ntwo\n$ c\n") == [("a | b", ["one", "two"]), ("c", [])]
-    assert len(blocks("console")) >= 3
-    assert len(blocks("pycon")) >= 2
+    assert all(blocks(page, "console") or blocks(page, "pycon") for page in RUN)
 
 
-SHARED = [block for block in blocks("console") if "../shared" in block]
-EVERYWHERE = [block for block in blocks("console") if "../shared" not in block]
+SESSIONS = {page: "".join(found) for page in RUN if (found := blocks(page, "console"))}
+SHARED = {page for page, session in SESSIONS.items() if "../shared" in session}
 
 
 @pytest.mark.parametrize(
     "block",
     [
-        pytest.param("".join(EVERYWHERE), id="example data"),
-        pytest.param("".join(SHARED), id="real corpora", marks=pytest.mark.shared),
+        pytest.param(session, id=page, marks=[pytest.mark.shared] * (page in SHARED))
+        for page, session in SESSIONS.items()
     ],
 )
 def test_commands_print_what_is_shown(workspace: Path, block: str) -> None:
@@ -86,15 +87,16 @@ def test_commands_print_what_is_shown(workspace: Path, block: str) -> None:
         assert [line.rstrip() for line in done.stdout.splitlines()] == shown, command
 
 
-def test_python_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", [page for page in RUN if blocks(page, "pycon")])
+def test_python_prints_what_is_shown(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
-    session = doctest.DocTestParser().get_doctest(
-        "".join(blocks("pycon")), {}, "README", "README.md", 0
-    )
+    session = doctest.DocTestParser().get_doctest("".join(blocks(page, "pycon")), {}, page, page, 0)
     said: list[str] = []
     outcome = doctest.DocTestRunner(verbose=False).run(session, out=said.append)
-    assert outcome.attempted > 10
+    assert outcome.attempted >= 4
     assert not outcome.failed, "".join(said)
 
 
