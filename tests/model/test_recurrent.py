@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from hardner.model import scan
 from hardner.model.layers import Mode, Params, mask_of
-from hardner.model.recurrent import KERNELS, BiRecurrent
+from hardner.model.recurrent import KERNELS, BiRecurrent, choose_kernel
 
 CELLS = ("lstm", "gru")
 RNG = torch.Generator().manual_seed(3)
@@ -82,3 +83,76 @@ def test_gradient_has_a_gradient(cell: str) -> None:
     leaves = [p.clone().requires_grad_() for p in params.values()]
     assert torch.autograd.gradcheck(run, leaves)
     assert torch.autograd.gradgradcheck(run, leaves)
+
+
+class PrivateCells:
+    """Torch's private operators as this version's GPU has them, on any device."""
+
+    def __init__(self, error: float = 0.0) -> None:
+        self.error = error
+
+    def _thnn_fused_lstm_cell(self, gates, recurrent, memory):
+        return scan._lstm_forward(gates + self.error, recurrent, memory, False)
+
+    def _thnn_fused_lstm_cell_backward_impl(self, dh, dc, before, after, kept, has_bias):
+        return *scan._lstm_backward(dh, dc, before, after, kept, False), None
+
+    def _thnn_fused_gru_cell(self, gates, recurrent, hidden):
+        return scan._gru_forward(gates, recurrent, hidden, False)
+
+    def _thnn_fused_gru_cell_backward(self, dh, kept, has_bias):
+        return *scan._gru_backward(dh, kept, False), None, None
+
+
+class OtherSignature(PrivateCells):
+    """One operator takes one more thing than today."""
+
+    def _thnn_fused_gru_cell(self, gates, recurrent, hidden, more):
+        raise AssertionError("called with what it does not take")
+
+
+@pytest.mark.parametrize(
+    ("cells", "there"),
+    [
+        (PrivateCells(), True),
+        (PrivateCells(error=0.1), False),
+        (OtherSignature(), False),
+        (object(), False),
+    ],
+    ids=["as today", "other numbers", "other signature", "gone"],
+)
+def test_private_operators_are_used_only_where_they_do_what_plain_steps_do(
+    cells: object, there: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    x = torch.randn(2, 3, 4, 5, generator=RNG)
+    lengths = torch.tensor([[4, 2, 0], [1, 3, 4]])
+    found = {}
+    for patched in (False, True):
+        if patched:
+            monkeypatch.setattr(scan, "aten", cells)
+        scan.has_fused_cells.cache_clear()
+        request.addfinalizer(scan.has_fused_cells.cache_clear)
+        assert scan.has_fused_cells(x.device) == (patched and there)
+        rng = torch.Generator().manual_seed(0)
+        for cell in CELLS:
+            params = BiRecurrent(cell, 5, 4).init(rng)
+            leaves = [p.requires_grad_() for p in params.values()]
+            out = KERNELS["scan"](cell, params, x, lengths)
+            found[cell, patched] = [out, *torch.autograd.grad(out.square().sum(), leaves)]
+    for cell in CELLS:
+        torch.testing.assert_close(found[cell, True], found[cell, False])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_this_torch_has_fused_cells() -> None:
+    assert scan.has_fused_cells(torch.device("cuda", 0))
+
+
+def test_a_cpu_without_torchs_layers_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, params = layer("gru")
+    x, lengths = torch.randn(1, 2, 3, 5, generator=RNG).double(), torch.tensor([[3, 1]])
+    there = mask_of(lengths, 3).unsqueeze(-1)
+    expected = net(params, x, lengths, Mode()) * there
+    monkeypatch.delattr(torch, "gru")
+    assert choose_kernel(params, x, Mode()) == "scan"
+    torch.testing.assert_close(net(params, x, lengths, Mode()) * there, expected)

@@ -4,7 +4,9 @@ A step is one batched product and one fused cell. The gradient walks back in the
 leaves the weights' gradient to a single product over all steps. Once differentiable.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -90,13 +92,14 @@ class _Lstm(Function):
         hidden = gates.new_zeros(*gates.shape[1:3], ways.shape[1])  # [G, N, H]
         memory = hidden
         hiddens, memories, kept = [hidden], [memory], []
+        fused = has_fused_cells(gates.device)
         for step in gates.unbind(0):
-            hidden, memory, gate = _lstm_forward(step, torch.bmm(hidden, ways), memory)
+            hidden, memory, gate = _lstm_forward(step, torch.bmm(hidden, ways), memory, fused)
             hiddens.append(hidden)
             memories.append(memory)
             kept.append(gate)
         stacked = torch.stack(hiddens)  # [T + 1, G, N, H]
-        ctx.layout = layout
+        ctx.layout, ctx.fused = layout, fused
         ctx.save_for_backward(stacked, weight, *memories, *kept)
         return stacked[1:]
 
@@ -111,7 +114,7 @@ class _Lstm(Function):
         dh, dc = flow[-1], torch.zeros_like(hiddens[0])
         grads: list[Tensor] = []
         for t in range(steps - 1, -1, -1):
-            dgates, dc = _lstm_backward(dh, dc, memories[t], memories[t + 1], kept[t])
+            dgates, dc = _lstm_backward(dh, dc, memories[t], memories[t + 1], kept[t], ctx.fused)
             grads.append(dgates)
             if t:
                 dh = flow[t - 1].baddbmm_(dgates, back)
@@ -126,12 +129,13 @@ class _Gru(Function):
         own = (bias[0] if layout.shared else bias.flatten(0, 1)).unsqueeze(1)  # [G, 1, 3H]
         hidden = gates.new_zeros(*gates.shape[1:3], ways.shape[1])  # [G, N, H]
         hiddens, kept = [hidden], []
+        fused = has_fused_cells(gates.device)
         for step in gates.unbind(0):
-            hidden, gate = _gru_forward(step, torch.baddbmm(own, hidden, ways), hidden)
+            hidden, gate = _gru_forward(step, torch.baddbmm(own, hidden, ways), hidden, fused)
             hiddens.append(hidden)
             kept.append(gate)
         stacked = torch.stack(hiddens)  # [T + 1, G, N, H]
-        ctx.layout = layout
+        ctx.layout, ctx.fused = layout, fused
         ctx.save_for_backward(stacked, weight, *kept)
         return stacked[1:]
 
@@ -145,7 +149,7 @@ class _Gru(Function):
         outer: list[Tensor] = []  # gradients of the input side
         inner: list[Tensor] = []  # gradients of the recurrent side
         for t in range(grad.shape[0] - 1, -1, -1):
-            dinput, drecurrent, dh = _gru_backward(grad[t] + dh, kept[t])
+            dinput, drecurrent, dh = _gru_backward(grad[t] + dh, kept[t], ctx.fused)
             outer.append(dinput)
             inner.append(drecurrent)
             dh = dh.baddbmm_(drecurrent, back)
@@ -154,13 +158,46 @@ class _Gru(Function):
         return dgates, dweight, layout.bias_gradient(recurrent), None
 
 
+# The cells. A GPU's torch has each as one fused kernel, forwards and backwards, but under private
+# names, which may change or go with any version.
+
+
+@cache
+def has_fused_cells(device: torch.device) -> bool:
+    """Whether torch has its fused cells there, and they find what the plain steps find.
+
+    They are tried once a device, before any CUDA graph is captured.
+    """
+    rng = torch.Generator().manual_seed(0)
+
+    def draw(width: int) -> Tensor:
+        return torch.randn(1, 2, width, generator=rng).to(device)
+
+    cells: tuple[tuple[Callable[..., tuple[Tensor, ...]], list[Tensor]], ...] = (
+        (_lstm_forward, [draw(12), draw(12), draw(3)]),
+        (_lstm_backward, [draw(3), draw(3), draw(3), draw(3), draw(12).sigmoid()]),
+        (_gru_forward, [draw(9), draw(9), draw(3)]),
+        (_gru_backward, [draw(3), draw(15).sigmoid()]),
+    )
+    try:
+        return all(
+            torch.allclose(ours, plain, rtol=1e-3, atol=1e-4)
+            for cell, given in cells
+            for ours, plain in zip(cell(*given, True), cell(*given, False), strict=True)
+        )
+    except (AttributeError, TypeError, ValueError, RuntimeError):  # gone, or called otherwise
+        return False
+
+
 def _flat(*tensors: Tensor) -> list[Tensor]:
     return [t.flatten(0, -2) for t in tensors]
 
 
-def _lstm_forward(inputs: Tensor, recurrent: Tensor, memory: Tensor) -> tuple[Tensor, ...]:
+def _lstm_forward(
+    inputs: Tensor, recurrent: Tensor, memory: Tensor, fused: bool
+) -> tuple[Tensor, ...]:
     """The new state and memory [G, B, H], and the opened gates [G, B, 4H]."""
-    if inputs.is_cuda:
+    if fused:
         out = aten._thnn_fused_lstm_cell(*_flat(inputs, recurrent, memory))
         return tuple(v.view(*inputs.shape[:-1], -1) for v in out)
     i, f, g, o = (inputs + recurrent).chunk(4, dim=-1)
@@ -170,10 +207,10 @@ def _lstm_forward(inputs: Tensor, recurrent: Tensor, memory: Tensor) -> tuple[Te
 
 
 def _lstm_backward(
-    dh: Tensor, dc: Tensor, before: Tensor, after: Tensor, kept: Tensor
+    dh: Tensor, dc: Tensor, before: Tensor, after: Tensor, kept: Tensor, fused: bool
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the gates [G, B, 4H] and of the memory before the step [G, B, H]."""
-    if dh.is_cuda:
+    if fused:
         flat = _flat(dh, dc, before, after, kept)
         dgates, dmemory, _ = aten._thnn_fused_lstm_cell_backward_impl(*flat, False)
         return dgates.view_as(kept), dmemory.view_as(dh)
@@ -189,9 +226,11 @@ def _lstm_backward(
     return torch.cat(parts, dim=-1), dc * f
 
 
-def _gru_forward(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+def _gru_forward(
+    inputs: Tensor, recurrent: Tensor, hidden: Tensor, fused: bool
+) -> tuple[Tensor, Tensor]:
     """The new state [G, B, H] and what its gradient needs [G, B, 5H]: r, z, n, old state, R_n h."""
-    if inputs.is_cuda:
+    if fused:
         state, kept = aten._thnn_fused_gru_cell(*_flat(inputs, recurrent, hidden))
         return state.view_as(hidden), kept.view(*inputs.shape[:-1], -1)
     ri, zi, ni = inputs.chunk(3, dim=-1)
@@ -201,9 +240,9 @@ def _gru_forward(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> tuple[Ten
     return n + z * (hidden - n), torch.cat((r, z, n, hidden, nh), dim=-1)
 
 
-def _gru_backward(dh: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _gru_backward(dh: Tensor, kept: Tensor, fused: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the input side, of the recurrent side [G, B, 3H] and of the old state."""
-    if dh.is_cuda:
+    if fused:
         out = aten._thnn_fused_gru_cell_backward(*_flat(dh, kept), False)
         dinput, drecurrent, dold = (v.view(*dh.shape[:-1], -1) for v in out[:3])
         return dinput, drecurrent, dold
