@@ -13,10 +13,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from hardner.batch import Batch, TagSet
 from hardner.formats.conll import read_sentences
-from hardner.model.bert import BertEncoder
 from hardner.model.characters import Characters
 from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder, vocabulary_of
 from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
+from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Params
 from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger

@@ -14,7 +14,7 @@ from transformers import AutoModel, AutoTokenizer, RobertaConfig, RobertaModel
 
 from hardner.batch import Batch, Store, TagSet
 from hardner.errors import FileError
-from hardner.model.bert import BertEncoder
+from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Mode, Params
 from hardner.types import Sentence
 

@@ -13,9 +13,9 @@ from safetensors.torch import save_file
 from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
-from hardner.model.bert import BertEncoder
 from hardner.model.describe import build_tagger, describe_tagger, files_of, load_model, save_model
 from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.huggingface import BertEncoder
 from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger
 from hardner.types import Sentence

@@ -7,7 +7,6 @@ from torch.nn import functional
 
 from hardner.model.layers import (
     Mode,
-    count,
     dropout,
     embed,
     init_linear,
@@ -84,8 +83,6 @@ def test_names_have_parts() -> None:
     assert set(scoped(params, "encoder")) == {"a.b", "c"}
     assert prefixed("encoder", scoped(params, "encoder")).keys() == {"encoder.a.b", "encoder.c"}
     assert part_of("encoder.a.b") == "encoder"
-    assert count(params) == 6
-    assert count(params, ["encoder"]) == 5
 
 
 def test_init_linear_starts_as_torch_does() -> None:

@@ -12,7 +12,7 @@ import torch
 from hardner.cli import main
 from hardner.model.describe import load_model, parameter_shapes, save_model
 from hardner.model.layers import part_of
-from hardner.model.presets import HGDA, METANER, NETWORKS, TRANSFORMER
+from hardner.model.presets import NETWORKS
 
 WORDS, LETTERS = 1_000, 148
 LABELS = {"Disease": ("Disease",), "Drug": ("Chemical",), "Gene": ("Gene",)}
@@ -85,12 +85,12 @@ def test_the_transformer_by_hand(show: Show) -> None:
 
 
 def test_presets_are_networks() -> None:
-    hgda = HGDA.tagger(tiny.vocabulary(), LABELS)
+    hgda = NETWORKS["hgda"].tagger(WORDS, LABELS)
     assert hgda.domains == tuple(LABELS)
     assert {t.scheme for t in hgda.tag_sets} == {"IOB2"}
-    assert {t.scheme for t in METANER.tagger((), LABELS).tag_sets} == {"IOBES"}
-    ours = TRANSFORMER.tagger(tiny.tokenizer(), LABELS)
-    assert parameter_shapes(ours)["encoder.pieces"] == (1, len(tiny.piece_list()), 384)
+    assert {t.scheme for t in NETWORKS["metaner"].tagger(0, LABELS).tag_sets} == {"IOBES"}
+    ours = NETWORKS["transformer"].tagger(WORDS, LABELS)
+    assert parameter_shapes(ours)["encoder.pieces"] == (1, WORDS, 384)
     params, store = hgda.init(), hgda.store(tiny.sentences("Disease"))
     rows = torch.arange(4).unsqueeze(0)
     batch = store.batch(rows, store.widths(rows.numpy()))

@@ -8,9 +8,9 @@ from hardner.errors import HardnerError
 from hardner.meta.inner import InnerLoop
 from hardner.meta.methods import scaled
 from hardner.meta.optim import Optimizer
-from hardner.model.bert import BertEncoder
 from hardner.model.decoders import DecoderKind
 from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.huggingface import BertEncoder
 from hardner.model.runtime import Precision
 from hardner.model.tagger import Tagger
 

@@ -111,9 +111,9 @@ def _found(name: str, vocabulary: int | None, domains: int) -> tuple[str, str, "
 
     if name in NETWORKS:
         preset = NETWORKS[name]
-        size = preset.usual if vocabulary is None else vocabulary
+        size = preset.vocabulary if vocabulary is None else vocabulary
         labels = {f"domain {number}": ("label",) for number in range(1, domains + 1)}
-        return name, preset.about, preset.sketch(size, labels)
+        return name, preset.about, preset.tagger(size, labels)
     if not Path(name).is_dir():
         known_guidelines = ", ".join(NETWORKS)
         raise HardnerError(

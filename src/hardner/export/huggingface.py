@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
 from hardner.folders import atomic_folder
-from hardner.model.bert import BertEncoder, configuration, positions, quiet
+from hardner.model.huggingface import BertEncoder, configuration, positions, quiet
 from hardner.model.layers import Params
 from hardner.model.subwords import Splitter
 from hardner.model.tagger import Tagger

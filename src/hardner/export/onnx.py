@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from hardner.errors import HardnerError
 from hardner.export.graph import OPSET, written
 from hardner.export.quantise import int8
-from hardner.model.bert import BertEncoder
 from hardner.model.encoders import PieceEncoder
+from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Params, scoped
 from hardner.model.onnx import EMISSIONS, PIECES, PLACES, WORDS, OnnxEncoder
 from hardner.model.tagger import Tagger

@@ -12,7 +12,6 @@ from hardner.errors import FileError, HardnerError
 from hardner.meta.experiment import Experiment
 from hardner.meta.heads import heads_for
 from hardner.meta.source_data import SourceData
-from hardner.model.bert import BertEncoder
 from hardner.model.characters import ALPHABET, Characters
 from hardner.model.encoders import (
     Encoder,
@@ -21,6 +20,7 @@ from hardner.model.encoders import (
     start_letters,
     vocabulary_of,
 )
+from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Params
 from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger

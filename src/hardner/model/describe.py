@@ -13,11 +13,16 @@ from tokenizers import Tokenizer
 from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
-from hardner.model.bert import BertEncoder, bert_network, configuration
 from hardner.model.characters import Characters
 from hardner.model.encoders import Encoder, EncoderWithCopies, PieceEncoder, WordEncoder
 from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
-from hardner.model.huggingface import is_classifier, read_classifier
+from hardner.model.huggingface import (
+    BertEncoder,
+    bert_network,
+    configuration,
+    is_classifier,
+    read_classifier,
+)
 from hardner.model.layers import Params
 from hardner.model.onnx import OnnxEncoder
 from hardner.model.subwords import Pieces, Splitter
@@ -33,8 +38,10 @@ HEADS: dict[str, Callable[..., Head]] = {
 }
 DECODERS = ("crf", "softmax")
 
-_Config = Mapping[str, Any]
 Files = Mapping[str, bytes]
+_Config = Mapping[str, Any]
+_Stored = tuple[dict[str, Any], dict[str, bytes]]
+"""Of an encoder: its part of ``config.json``, and its files."""
 _Kind = TypeVar("_Kind")
 
 
@@ -74,7 +81,7 @@ def load_model(folder: str | Path) -> tuple[Tagger, Params]:
 def describe_tagger(tagger: Tagger) -> dict[str, Any]:
     """What the network is, as JSON; `files_of` holds the rest."""
     found = {
-        "encoder": _describe_encoder(tagger.encoder),
+        "encoder": _stored(tagger.encoder)[0],
         "decoder": tagger.decoder,
         "tag_sets": [asdict(tag_set) for tag_set in tagger.tag_sets],
         "heads": {name: _describe_head(head) for name, head in tagger.heads.items()},
@@ -85,28 +92,13 @@ def describe_tagger(tagger: Tagger) -> dict[str, Any]:
 
 def files_of(tagger: Tagger) -> dict[str, bytes]:
     """The vocabulary, or the tokenizer and a BERT's own configuration."""
-    return _files_of(tagger.encoder)
-
-
-def _files_of(encoder: Encoder) -> dict[str, bytes]:
-    if isinstance(encoder, EncoderWithCopies):
-        return _files_of(encoder.base)
-    if isinstance(encoder, WordEncoder):
-        return {VOCABULARY: _lines(encoder.vocabulary)}
-    if isinstance(encoder, PieceEncoder):
-        return {TOKENIZER: _tokenizer_of(encoder.pieces)}
-    if isinstance(encoder, BertEncoder):
-        config = configuration(encoder.model).encode()
-        return {TOKENIZER: _tokenizer_of(encoder.pieces), BERT: config}
-    if isinstance(encoder, OnnxEncoder):
-        return {TOKENIZER: _tokenizer_of(encoder.pieces), GRAPH: encoder.graph}
-    raise _unknown("encoder", type(encoder).__name__, ENCODERS)
+    return _stored(tagger.encoder)[1]
 
 
 def build_tagger(config: _Config, files: Files) -> Tagger:
     """The tagger that `describe_tagger` and `files_of` tell of."""
     with _readable():
-        encoder = _known("encoder", config["encoder"], ENCODERS)
+        encoder = _build_encoder(config["encoder"], files)
         if config["decoder"] not in DECODERS:
             raise _unknown("decoder", config["decoder"], DECODERS)
         heads = {
@@ -116,8 +108,7 @@ def build_tagger(config: _Config, files: Files) -> Tagger:
         tag_sets = tuple(
             TagSet(t["domain"], tuple(t["labels"]), t["scheme"]) for t in config["tag_sets"]
         )
-        made = encoder(_rest(config["encoder"]), files)
-        return Tagger(made, tag_sets, config["decoder"], heads)
+        return Tagger(encoder, tag_sets, config["decoder"], heads)
 
 
 @contextmanager
@@ -130,38 +121,12 @@ def _readable() -> Iterator[None]:
         raise HardnerError(f"damaged or newer than this hardner: {said}") from None
 
 
-def _describe_encoder(encoder: Encoder) -> dict[str, Any]:
-    if isinstance(encoder, EncoderWithCopies):
-        base = _describe_encoder(encoder.base)
-        return {"kind": "branched", "base": base, "changed": encoder.changed}
-    if isinstance(encoder, WordEncoder):
-        return {
-            "kind": "words",
-            "dimension": encoder.dimension,
-            "train_words": encoder.train_words,
-            "characters": asdict(encoder.characters),
-            "cell": encoder.cell,
-            "hidden": encoder.hidden,
-            "skip": encoder.skip,
-        }
-    if isinstance(encoder, PieceEncoder):
-        pieces = _describe_pieces(encoder.pieces)
-        return {"kind": "pieces", "transformer": asdict(encoder.transformer), "pieces": pieces}
-    if isinstance(encoder, BertEncoder):
-        pieces = _describe_pieces(encoder.pieces)
-        name = encoder.folder.name
-        return {"kind": "bert", "name": name, "padding": encoder.padding, "pieces": pieces}
-    if isinstance(encoder, OnnxEncoder):
-        pieces = _describe_pieces(encoder.pieces)
-        shift = getattr(encoder.pieces.split, "shift", 0)
-        return {"kind": "onnx", "size": encoder.size, "shift": shift, "pieces": pieces}
+def _stored(encoder: Encoder) -> _Stored:
+    for kind, (made, store, _) in ENCODERS.items():
+        if type(encoder) is made:
+            config, files = store(encoder)
+            return {"kind": kind, **config}, files
     raise _unknown("encoder", type(encoder).__name__, ENCODERS)
-
-
-def _describe_pieces(pieces: Pieces) -> dict[str, int]:
-    return {
-        name: getattr(pieces, name) for name in ("first", "last", "unknown", "limit", "overlap")
-    }
 
 
 def _describe_head(head: Any) -> dict[str, Any]:
@@ -171,41 +136,92 @@ def _describe_head(head: Any) -> dict[str, Any]:
     raise _unknown("head", type(head).__name__, HEADS)
 
 
-def _words(config: _Config, files: Files) -> Encoder:
+def _store_words(encoder: WordEncoder) -> _Stored:
+    names = ("dimension", "train_words", "characters", "cell", "hidden", "skip")
+    config = {name: getattr(encoder, name) for name in names}
+    config["characters"] = asdict(encoder.characters)
+    return config, {VOCABULARY: _lines(encoder.vocabulary)}
+
+
+def _build_words(config: _Config, files: Files) -> Encoder:
     letters = dict(config["characters"])
     letters["widths"] = tuple(letters["widths"])
-    words = _file(files, VOCABULARY).split("\n")[:-1]
+    words = _text(files, VOCABULARY).split("\n")[:-1]
     return WordEncoder(tuple(words), **{**config, "characters": Characters(**letters)})
 
 
-def _pieces(config: _Config, files: Files) -> Encoder:
-    split = Splitter(_tokenizer(files))
-    return PieceEncoder(Transformer(**config["transformer"]), Pieces(split, **config["pieces"]))
+def _store_pieces(encoder: PieceEncoder) -> _Stored:
+    pieces, files = _stored_pieces(encoder.pieces)
+    return {"transformer": asdict(encoder.transformer), "pieces": pieces}, files
 
 
-def _bert(config: _Config, files: Files) -> Encoder:
-    pieces = Pieces(Splitter(_tokenizer(files), shift=1), **config["pieces"])
-    model = bert_network(_file(files, BERT))
-    return BertEncoder(Path(config["name"]), model, pieces, config["padding"])
+def _build_pieces(config: _Config, files: Files) -> Encoder:
+    return PieceEncoder(Transformer(**config["transformer"]), _pieces(config, files))
 
 
-def _onnx(config: _Config, files: Files) -> Encoder:
-    pieces = Pieces(Splitter(_tokenizer(files), config["shift"]), **config["pieces"])
+def _store_bert(encoder: BertEncoder) -> _Stored:
+    pieces, files = _stored_pieces(encoder.pieces)
+    config = {"name": encoder.folder.name, "padding": encoder.padding, "pieces": pieces}
+    return config, files | {BERT: configuration(encoder.model).encode()}
+
+
+def _build_bert(config: _Config, files: Files) -> Encoder:
+    pieces = _pieces(config, files, shift=1)
+    return BertEncoder(
+        Path(config["name"]), bert_network(_text(files, BERT)), pieces, config["padding"]
+    )
+
+
+def _store_onnx(encoder: OnnxEncoder) -> _Stored:
+    pieces, files = _stored_pieces(encoder.pieces)
+    shift = getattr(encoder.pieces.split, "shift", 0)
+    return {"size": encoder.size, "shift": shift, "pieces": pieces}, files | {GRAPH: encoder.graph}
+
+
+def _build_onnx(config: _Config, files: Files) -> Encoder:
+    pieces = _pieces(config, files, config["shift"])
     return OnnxEncoder(_content(files, GRAPH), pieces, config["size"])
 
 
-def _branched(config: _Config, files: Files) -> Encoder:
-    base = _known("encoder", config["base"], ENCODERS)(_rest(config["base"]), files)
+def _store_copies(encoder: EncoderWithCopies) -> _Stored:
+    base, files = _stored(encoder.base)
+    return {"base": base, "changed": encoder.changed}, files
+
+
+def _build_copies(config: _Config, files: Files) -> Encoder:
+    base = _build_encoder(config["base"], files)
     return EncoderWithCopies(base, tuple(tuple(names) for names in config["changed"]))
 
 
-ENCODERS: dict[str, Callable[[_Config, Files], Encoder]] = {
-    "words": _words,
-    "pieces": _pieces,
-    "bert": _bert,
-    "onnx": _onnx,
-    "branched": _branched,
+ENCODERS: dict[str, tuple[type, Callable[[Any], _Stored], Callable[[_Config, Files], Encoder]]] = {
+    "words": (WordEncoder, _store_words, _build_words),
+    "pieces": (PieceEncoder, _store_pieces, _build_pieces),
+    "bert": (BertEncoder, _store_bert, _build_bert),
+    "onnx": (OnnxEncoder, _store_onnx, _build_onnx),
+    "branched": (EncoderWithCopies, _store_copies, _build_copies),
 }
+"""By the kind that `config.json` names: its class, how it is stored, and how it is built again."""
+
+
+def _build_encoder(config: _Config, files: Files) -> Encoder:
+    return _known("encoder", config, ENCODERS)[2](_rest(config), files)
+
+
+def _stored_pieces(pieces: Pieces) -> _Stored:
+    if not isinstance(pieces.split, Splitter):
+        raise HardnerError("an encoder without a tokenizer cannot be stored")
+    names = ("first", "last", "unknown", "limit", "overlap")
+    tokenizer = pieces.split.tokenizer.to_str().encode()
+    return {name: getattr(pieces, name) for name in names}, {TOKENIZER: tokenizer}
+
+
+def _pieces(config: _Config, files: Files, shift: int = 0) -> Pieces:
+    text = _text(files, TOKENIZER)
+    try:
+        tokenizer = Tokenizer.from_str(text)
+    except Exception as error:  # tokenizers raises no narrower one
+        raise HardnerError(f"{TOKENIZER} is damaged: {error}") from None
+    return Pieces(Splitter(tokenizer, shift), **config["pieces"])
 
 
 def _known(what: str, config: _Config, kinds: Mapping[str, _Kind]) -> _Kind:
@@ -230,21 +246,7 @@ def _lines(words: tuple[str, ...]) -> bytes:
     return "".join(f"{word}\n" for word in words).encode("utf-8", "surrogatepass")
 
 
-def _tokenizer_of(pieces: Pieces) -> bytes:
-    if not isinstance(pieces.split, Splitter):
-        raise HardnerError("an encoder without a tokenizer cannot be stored")
-    return pieces.split.tokenizer.to_str().encode()
-
-
-def _tokenizer(files: Files) -> Tokenizer:
-    text = _file(files, TOKENIZER)
-    try:
-        return Tokenizer.from_str(text)
-    except Exception as error:  # tokenizers raises no narrower one
-        raise HardnerError(f"{TOKENIZER} is damaged: {error}") from None
-
-
-def _file(files: Files, name: str) -> str:
+def _text(files: Files, name: str) -> str:
     return _content(files, name).decode("utf-8", "surrogatepass")
 
 

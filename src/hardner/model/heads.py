@@ -1,4 +1,4 @@
-"""Small networks on the encoder that ask for something other than tags.
+"""Auxiliary outputs on the encoder, which ask for something other than tags.
 
 Each gives one loss a task, averaged over its sentences, or over their words.
 """
@@ -19,26 +19,31 @@ from hardner.model.layers import (
     mask_of,
     mean_of_words,
     prefixed,
-    scoped,
 )
 
 Pooling = Literal["cls", "mean", "max"]
 
 
 class Head(Protocol):
-    """A question asked of the encoder's output."""
+    """A classifier of sentences or words, on the encoder's output."""
 
     def init(self, rng: torch.Generator) -> Params:
         """Its parameters."""
-        ...
 
     def logits(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
         """[M, B, classes], or [M, B, T, classes] for a question about words."""
-        ...
 
-    def loss(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
-        """[M]."""
-        ...
+    def gold(self, batch: Batch) -> Tensor:
+        """The right answers, [M, B] or [M, B, T]."""
+
+
+def head_loss(head: Head, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
+    """Cross-entropy, averaged over the sentences (or words) of each task: [M]."""
+    gold = head.gold(batch)
+    values = cross_entropy(head.logits(params, encoded, batch), gold)
+    about_words = gold.dim() == 3
+    there = mask_of(batch.lengths, gold.shape[2]) if about_words else batch.lengths > 0
+    return mean_over(values, there)
 
 
 def pool_sentence(encoded: Encoded, batch: Batch, pooling: Pooling) -> Tensor:
@@ -64,6 +69,13 @@ def cross_entropy(logits: Tensor, gold: Tensor) -> Tensor:
     )
 
 
+def sentence_labels(batch: Batch, asks: str) -> Tensor:
+    """What a `SentenceHead` should answer, from the mentions themselves: [M, B]."""
+    if asks == "domain":
+        return batch.domains.unsqueeze(1).expand_as(batch.lengths)
+    return batch.mentions.clamp(max=1 if asks == "bcls" else 3)
+
+
 @dataclass(frozen=True)
 class SentenceHead:
     """A class for each sentence, from its pooled vector by one linear layer."""
@@ -75,26 +87,14 @@ class SentenceHead:
     pooling: Pooling = "max"
 
     def init(self, rng: torch.Generator) -> Params:
-        """One linear layer."""
         return init_linear(self.size, self.classes, rng)
 
     def logits(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
-        """[M, B, classes]."""
         pooled = pool_sentence(encoded, batch, self.pooling)
         return linear(pooled, params["weight"], params["bias"])
 
-    def loss(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
-        """Cross-entropy, averaged over the sentences of each task."""
-        logits = self.logits(params, encoded, batch)
-        gold = sentence_labels(batch, self.asks)
-        return mean_over(cross_entropy(logits, gold), batch.lengths > 0)
-
-
-def sentence_labels(batch: Batch, asks: str) -> Tensor:
-    """What a `SentenceHead` should answer, from the mentions themselves: [M, B]."""
-    if asks == "domain":
-        return batch.domains.unsqueeze(1).expand_as(batch.lengths)
-    return batch.mentions.clamp(max=1 if asks == "bcls" else 3)
+    def gold(self, batch: Batch) -> Tensor:
+        return sentence_labels(batch, self.asks)
 
 
 @dataclass(frozen=True)
@@ -104,28 +104,23 @@ class ExtentHead:
     size: int
 
     def init(self, rng: torch.Generator) -> Params:
-        """One linear layer."""
         return init_linear(self.size, 3, rng)
 
     def logits(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
-        """[M, B, T, 3]."""
         return linear(encoded.words, params["weight"], params["bias"])
 
-    def loss(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
-        """Cross-entropy, averaged over the words of each task."""
-        values = cross_entropy(self.logits(params, encoded, batch), batch.extent)
-        return mean_over(values, mask_of(batch.lengths, values.shape[2]))
+    def gold(self, batch: Batch) -> Tensor:
+        return batch.extent
 
 
 @dataclass(frozen=True)
 class Discriminator:
-    """MetaNER's: attention over the words, then two layers that name the domain."""
+    """MetaNER's: attention over the words, then two layers that name the domain (Eq. 13)."""
 
     size: int
     domains: int
 
     def init(self, rng: torch.Generator) -> Params:
-        """The attention's map, and the two layers."""
         return {
             **prefixed("attention", init_linear(self.size, 1, rng)),
             **prefixed("hidden", init_linear(self.size, self.size, rng)),
@@ -133,7 +128,6 @@ class Discriminator:
         }
 
     def logits(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
-        """[M, B, domains]."""
         h = encoded.words
         # Eq. 9: omega = softmax(tanh(h P + p)), over the words of the sentence.
         scores = linear(h, params["attention.weight"], params["attention.bias"]).tanh()
@@ -145,14 +139,12 @@ class Discriminator:
         hidden = linear(c, params["hidden.weight"], params["hidden.bias"]).relu()
         return linear(hidden, params["out.weight"], params["out.bias"])
 
-    def loss(self, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
-        """Eq. 13, averaged over the sentences of each task."""
-        values = cross_entropy(
-            self.logits(params, encoded, batch), sentence_labels(batch, "domain")
-        )
-        return mean_over(values, batch.lengths > 0)
+    def gold(self, batch: Batch) -> Tensor:
+        return sentence_labels(batch, "domain")
 
 
-def head_loss(head: Head, name: str, params: Params, encoded: Encoded, batch: Batch) -> Tensor:
-    """The loss of a head whose parameters are the part of that name."""
-    return head.loss(scoped(params, name), encoded, batch)
+def domain_head(kind: str, size: int, domains: int) -> Head:
+    """A domain classifier: MetaNER's ``attention``, else ``linear`` on the words' mean (HGDA)."""
+    if kind == "attention":
+        return Discriminator(size, domains)
+    return SentenceHead("domain", size, domains, "mean")

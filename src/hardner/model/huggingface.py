@@ -1,28 +1,234 @@
-"""A Hugging Face folder for token classification as a tagger (extra ``hardner[bert]``)."""
+"""Hugging Face folders on disk (extra ``hardner[bert]``): any BERT-like network as an encoder, and
+one for token classification as a tagger. Nothing is fetched, and weights are safetensors.
+"""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from tokenizers import Tokenizer
 from torch import Tensor
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from hardner.batch import TagSet
+from hardner.batch import Batch, Features, TagSet
 from hardner.errors import FileError, HardnerError
-from hardner.model.bert import BertEncoder
 from hardner.model.decoders import UNSHOWN
-from hardner.model.layers import Params
+from hardner.model.encoders import Encoded, taken
+from hardner.model.layers import Mode, Params, scoped
+from hardner.model.subwords import Pieces, Splitter, lay_out, overlap_of
 from hardner.model.tagger import Tagger
 from hardner.schemes import OUTSIDE
+from hardner.types import Sentence
 
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+"""One of these makes a tokenizer; without any, transformers would make one that knows no word."""
 ARCHITECTURE = "ForTokenClassification"
 NAMELESS = "Entity"
 """The label where tags are B, I and O alone."""
 _PREFIXES = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 _TAG = re.compile(r"([BIESLU])(?:[-_](.+))?")
+
+
+@dataclass(frozen=True)
+class BertEncoder:
+    """The network of a folder, called with the parameters of one task after another."""
+
+    folder: Path
+    model: Any = field(compare=False, repr=False)
+    pieces: Pieces = field(compare=False)
+    padding: int
+    """The folder's own padding piece; pieces are shifted so that 0 is free for ours."""
+
+    @classmethod
+    def load(cls, folder: str | Path, limit: int = 256) -> "BertEncoder":
+        """Read a folder's configuration, tokenizer and weights."""
+        folder = Path(folder)
+        _check_files(folder)
+        local = {"local_files_only": True, "trust_remote_code": False}
+        with quiet() as transformers:
+            try:
+                tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
+                model, loading = transformers.AutoModel.from_pretrained(
+                    folder,
+                    use_safetensors=True,
+                    ignore_mismatched_sizes=True,
+                    output_loading_info=True,
+                    **local,
+                )
+            except Exception as error:  # whatever damaged files make a large library raise
+                said = (str(error) or type(error).__name__).splitlines()[0]
+                raise FileError(folder, f"cannot be loaded: {said}") from None
+        _check_weights(folder, loading)
+        if len(tokenizer) > model.config.vocab_size:
+            held = f"{len(tokenizer)} pieces, the network {model.config.vocab_size}"
+            raise FileError(folder, f"its parts do not belong together: the tokenizer has {held}")
+        limit = min(limit, positions(model, limit))
+        pieces = Pieces(
+            Splitter(_by_word(folder, tokenizer), shift=1),
+            first=_id(folder, tokenizer, "cls", "bos") + 1,
+            last=_id(folder, tokenizer, "sep", "eos") + 1,
+            unknown=_id(folder, tokenizer, "unk", "mask") + 1,
+            limit=limit,
+            overlap=overlap_of(limit),
+        )
+        return cls(folder, _bare(model), pieces, tokenizer.pad_token_id or 0)
+
+    @property
+    def size(self) -> int:
+        return int(self.model.config.hidden_size)
+
+    def init(self, rng: torch.Generator) -> Params:
+        return {
+            f"encoder.{name}": value.detach().clone().float().unsqueeze(0)
+            for name, value in self.model.named_parameters()
+        }
+
+    def features(self, sentences: Sequence[Sentence]) -> Features:
+        return self.pieces.features(sentences)
+
+    def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
+        """Each word's vector is that of its first piece."""
+        layout = lay_out(batch, "pieces", self.pieces.limit)
+        return taken(self.vectors(params, layout.pieces, mode), layout, mode)
+
+    def vectors(self, params: Params, windows: Tensor, mode: Mode) -> Tensor:
+        """One vector a piece: windows [M, W, P] -> [M, W, P, H]."""
+        ids, there = self.own(windows)
+        own = scoped(params, "encoder")
+        axis = next(iter(own.values())).shape[0]
+        if axis == 1:
+            ids, there = ids.flatten(0, 1).unsqueeze(0), there.flatten(0, 1).unsqueeze(0)
+        fixed = _fixed(self.model, str(windows.device))
+        with _kernel(mode):
+            outs = [
+                functional_call(
+                    self.model,
+                    fixed | {name: value[task] for name, value in own.items()},
+                    kwargs={"input_ids": ids[task], "attention_mask": there[task]},
+                ).last_hidden_state
+                for task in range(axis)
+            ]  # each [W, P, H]
+        return torch.stack(outs).view(*windows.shape, -1)
+
+    def own(self, windows: Tensor) -> tuple[Tensor, Tensor]:
+        """Windows [...] as the network wants them: ``input_ids`` and ``attention_mask``."""
+        there = windows > 0
+        ids = torch.where(there, windows - 1, self.padding)
+        there[..., 0] = True  # an empty row attends to something, so that it stays finite
+        return ids, there.long()
+
+
+def configuration(model: Any) -> str:
+    """The network's ``config.json``, for `bert_network`, without the folder's place."""
+    found = json.loads(model.config.to_json_string(use_diff=False))
+    found.pop("_name_or_path", None)
+    return json.dumps(found, indent=1, sort_keys=True)
+
+
+def bert_network(config: str) -> Any:
+    """The network that a configuration describes, its weights yet to be given."""
+    with quiet() as transformers, torch.random.fork_rng(devices=[]):
+        made = transformers.AutoConfig.for_model(**json.loads(config))
+        return _bare(transformers.AutoModel.from_config(made))
+
+
+@lru_cache(maxsize=4)
+def _fixed(model: Any, device: str) -> dict[str, Tensor]:
+    """A network's buffers (position numbers, say) on a device."""
+    return {name: value.to(device) for name, value in model.named_buffers()}
+
+
+def _kernel(mode: Mode) -> AbstractContextManager[None]:
+    # Fused attention has no second derivative.
+    return sdpa_kernel(SDPBackend.MATH) if mode.twice else nullcontext()
+
+
+def _bare(model: Any) -> Any:
+    """The network without its own dropout, and without the pooler that nothing reads."""
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None
+    return model.eval().requires_grad_(False)
+
+
+@contextmanager
+def quiet() -> Iterator[Any]:
+    """The package transformers, its log and progress bars turned off."""
+    try:
+        transformers: Any = import_module("transformers")
+    except ImportError:
+        raise HardnerError("a BERT folder needs transformers: pip install hardner[bert]") from None
+    logging = transformers.utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield transformers
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _check_files(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise FileError(folder, "no Hugging Face model folder: there is no config.json in it")
+    if not any(folder.glob("*.safetensors")):
+        raise FileError(folder, "no *.safetensors weights in it; pickled weights are not read")
+    if not any(any(folder.glob(name)) for name in VOCABULARIES):
+        raise FileError(folder, f"no tokenizer in it: none of {', '.join(VOCABULARIES)}")
+
+
+def _check_weights(folder: Path, loading: dict[str, Any]) -> None:
+    # Weights that the files lack would be random numbers.
+    lacking = {name for name in loading["missing_keys"] if not name.startswith("pooler.")}
+    lacking |= {key[0] for key in loading["mismatched_keys"]}
+    if lacking:
+        message = f"its weights are not those of its config.json: {min(lacking)}"
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise FileError(folder, f"{message}{more} missing or of another shape")
+
+
+def positions(model: Any, unlimited: int) -> int:
+    """The longest window the network has positions for; RoBERTa's begin behind its padding."""
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    count = getattr(model.config, "max_position_embeddings", unlimited)
+    return int(count) - (0 if padding is None else padding + 1)
+
+
+def _by_word(folder: Path, tokenizer: Any) -> Tokenizer:
+    """The tokenizer for one word at a time: no padding, no cutting, a space before the word."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise FileError(folder, "its tokenizer has no fast form (tokenizer.json)")
+    described = json.loads(backend.to_str())
+    described |= {"padding": None, "truncation": None}
+    before = described["pre_tokenizer"] or {}
+    for step in (before, *before.get("pretokenizers", ())):
+        if step.get("type") == "ByteLevel":
+            step["add_prefix_space"] = True
+    return Tokenizer.from_str(json.dumps(described))
+
+
+def _id(folder: Path, tokenizer: Any, *names: str) -> int:
+    """The first of the special pieces that the tokenizer has."""
+    for name in names:
+        value = getattr(tokenizer, f"{name}_token_id")
+        if value is not None:
+            return int(value)
+    raise FileError(folder, f"its tokenizer has no {' or '.join(names)} piece")
+
+
+# ---- folders for token classification ----
 
 
 def is_classifier(folder: str | Path) -> bool:
@@ -35,7 +241,7 @@ def is_classifier(folder: str | Path) -> bool:
 
 
 def read_classifier(folder: str | Path) -> tuple[Tagger, Params]:
-    """The tagger and its parameters; weights are safetensors, and nothing is fetched."""
+    """The tagger of a folder for token classification, and its parameters."""
     folder = Path(folder)
     encoder = BertEncoder.load(folder)
     config = json.loads((folder / "config.json").read_bytes())

@@ -1,7 +1,7 @@
 """The smallest pieces: linear maps, look-ups, norms and how parameters start."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -42,12 +42,6 @@ def scoped(params: Mapping[str, Tensor], scope: str) -> Params:
 def prefixed(scope: str, params: Mapping[str, Tensor]) -> Params:
     """The inverse of `scoped`."""
     return {f"{scope}.{name}": value for name, value in params.items()}
-
-
-def count(params: Mapping[str, Tensor], parts: Iterable[str] | None = None) -> int:
-    """How many numbers the parameters hold (of some parts)."""
-    wanted = None if parts is None else set(parts)
-    return sum(p.numel() for n, p in params.items() if wanted is None or part_of(n) in wanted)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

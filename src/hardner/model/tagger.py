@@ -89,7 +89,7 @@ class Tagger:
             batch: The sentences.
             names: ``tag``, and names of heads.
             mode: How to compute.
-            cut: Losses that must not reach the encoder.
+            cut: Losses whose gradient stops before the encoder.
         """
         encoded = self.encoder(params, batch, mode)
         stopped = Encoded(encoded.words.detach(), encoded.whole.detach())
@@ -99,22 +99,21 @@ class Tagger:
             if name == "tag":
                 found[name] = tag_loss(self.decoder, self.emissions(params, seen, batch), batch)
             else:
-                found[name] = head_loss(
-                    self.heads[name], PARTS.get(name, name), params, seen, batch
-                )
+                own = scoped(params, PARTS.get(name, name))
+                found[name] = head_loss(self.heads[name], own, seen, batch)
         return found
 
     def emissions(
         self, params: Params, encoded: Encoded, batch: Batch, domains: Tensor | None = None
     ) -> Emissions:
-        """What the tasks' decoders say; ``domains`` if they are not the batch's own."""
+        """The tags' scores by the tasks' decoders; ``domains`` if not those of the batch."""
         rows = batch.domains if domains is None else domains
         limits = _limits(self.tag_sets, encoded.words.device, encoded.words.dtype)
         own = TransitionScores(*(limit[rows] for limit in limits))
         return emit(self.decoder, select(scoped(params, "decoder"), rows), encoded, batch, own)
 
     def prototypes(self, params: Params, batch: Batch, mode: Mode = SCORING) -> Params:
-        """Parameters whose decoders are the prototypes of a support batch, each task its own."""
+        """Parameters with the prototypes of a support batch as decoders, each task its own."""
         made = prototypes(self.encoder(params, batch, mode), batch, self.tags)
         whole = {n: p.expand(-1, len(self.tag_sets), *p.shape[2:]) for n, p in made.items()}
         return params | prefixed("decoder", whole)

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Ints, Store, TagSet, bucket
-from hardner.model.bert import BertEncoder
 from hardner.model.crf_decode import Runs, run_marginals, viterbi
 from hardner.model.decoders import Emissions, TransitionScores
 from hardner.model.encoders import Encoded, EncoderWithCopies, PieceEncoder
+from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import SCORING, Params, part_of
 from hardner.model.onnx import OnnxEncoder
 from hardner.model.runtime import cpu_has_bfloat16
