@@ -14,11 +14,11 @@ from pathlib import Path
 
 from hardner import corpora
 from hardner.adapt.workflow import adapt_predictor
+from hardner.catalogue import BENCHMARK
 from hardner.episodes import few_shot
 from hardner.evaluate.provenance import commit
 from hardner.evaluate.score import Breakdown
 from hardner.evaluate.test_set import TestSet
-from hardner.meta.source_data import BENCHMARK
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 

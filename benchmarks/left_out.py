@@ -18,15 +18,14 @@ from typing import Any
 import torch
 from trials import Bench, Pool, trial
 
-from hardner import corpora
 from hardner.adapt.negatives import negative_sentences
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
+from hardner.catalogue import BENCHMARK
+from hardner.corpora import Corpora
 from hardner.evaluate.system import Model, with_word_vectors
-from hardner.evaluate.targets import domain_of
 from hardner.meta.config import flat
 from hardner.meta.experiment import Experiment, experiment, read_experiment
 from hardner.meta.folder import EXPERIMENT, MODEL
-from hardner.meta.source_data import BENCHMARK
 from hardner.model.describe import load_model
 
 QUICK = replace(
@@ -176,8 +175,9 @@ CAUTIONS: dict[str, tuple[float, float]] = {
 
 def pools(domain: str, root: Path, most: int) -> Iterator[Pool]:
     """The benchmark's corpora of a domain, with at most so many devel sentences."""
-    for name in (n for n in BENCHMARK if domain_of(n) == domain):
-        yield Pool.of(f"{name}, trial", corpora.load_corpus(name, root), most)
+    known = Corpora.under(root)
+    for name in (n for n in BENCHMARK if known.domain_of(n) == domain):
+        yield Pool.of(f"{name}, trial", known.load(name), most)
 
 
 def way(plan: Experiment) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from xml.sax.saxutils import escape
 
 from record import record
 
-from hardner.corpora import catalogue
+from hardner.corpora import Corpora
 from hardner.evaluate.results import read_results as read_results
 from hardner.formats import Report, read, write
 from hardner.formats.conll import read_sentences
@@ -43,7 +43,7 @@ ONE_CORE = "cpu, 1 core"
 
 def sentences(root: Path, count: int) -> Iterator[str]:
     """Test sentences of several corpora in turn, again and again if there are too few."""
-    paths = [catalogue()[name].path("test", root) for name in CORPORA]
+    paths = [Corpora.under(root).entry(name).path("test", root) for name in CORPORA]
     found = [" ".join(s.tokens) for path in paths for s in read_sentences(path)]
     return islice(cycle(found), count)
 

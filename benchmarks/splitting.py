@@ -22,7 +22,7 @@ import pysbd
 import spacy
 from record import record
 
-from hardner.corpora import catalogue_entry
+from hardner.corpora import Corpora
 from hardner.formats.conll import read_sentences
 from hardner.text import split
 
@@ -107,7 +107,7 @@ class Found(NamedTuple):
 
 
 def blocks_of(name: str, root: Path) -> Iterator[Block]:
-    path = catalogue_entry(name).path("train", root)
+    path = Corpora.under(root).entry(name).path("train", root)
     sentences = [joined(sentence.tokens) for sentence in read_sentences(path)][:MOST]
     for first in range(0, len(sentences), BLOCK):
         text, ends = "", []

@@ -33,10 +33,10 @@ from hardner.adapt.fit import fit_samples, init_target_head, negatives_for
 from hardner.adapt.mention_replacement import replacements_for
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.batch import TagSet
+from hardner.catalogue import BENCHMARK
 from hardner.episodes import distinct, random_numbers
 from hardner.evaluate.score import Breakdown
 from hardner.evaluate.test_set import TestSet
-from hardner.meta.source_data import BENCHMARK
 from hardner.model.describe import load_model
 from hardner.model.layers import Params
 from hardner.model.runtime import autocast

@@ -16,9 +16,10 @@ from record import record
 from sklearn.linear_model import LogisticRegression
 
 from hardner import corpora
+from hardner.catalogue import BENCHMARK
 from hardner.episodes import few_shot
 from hardner.evaluate.score import score
-from hardner.meta.source_data import BENCHMARK, relabelled
+from hardner.meta.source_data import relabelled
 from hardner.schemes import spans_to_tags, tags_to_spans
 from hardner.types import Sentence
 from hardner.vectors import load_vectors

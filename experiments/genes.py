@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from hardner import corpora
-from hardner.corpora import SPLITS
+from hardner.catalogue import SPLITS
 from hardner.evaluate.training import write_folders
 from hardner.meta.source_data import relabelled, with_labels
 

@@ -3,6 +3,7 @@ import lzma
 import re
 import subprocess
 import sys
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 
@@ -10,13 +11,16 @@ import pytest
 from typer.testing import CliRunner
 
 from hardner import corpora
+from hardner.catalogue import BENCHMARK
 from hardner.cli import app
+from hardner.corpora import Corpora
 from hardner.errors import FileError, HardnerError
 from hardner.formats import Report
 from hardner.types import Sentence, Span
 
 ROOT = Path(__file__).parents[2] / "shared" / "corpora"
-EIGHT = [row.name for row in corpora.catalogue().values() if row.published]
+EIGHT = list(BENCHMARK)
+BUILT_IN = Corpora.under("nowhere").entries
 
 
 @pytest.fixture
@@ -62,7 +66,7 @@ def test_counts_are_those_of_the_readme(root):
 
 @pytest.mark.shared
 def test_every_corpus_there_is_known_and_as_catalogued(root):
-    found = corpora.corpora_under(root)
+    found = Corpora.under(root).present()
     folders = {row.folder or row.name for row in found}
     assert folders == {path.name for path in root.iterdir() if path.is_dir()}
     assert [path for row in found for path in row.changed(root)] == []
@@ -75,14 +79,10 @@ def test_every_corpus_there_is_known_and_as_catalogued(root):
 @pytest.mark.shared
 @pytest.mark.parametrize(
     "name",
-    [
-        row.name
-        for row in corpora.catalogue().values()
-        if (row.domains or row.labels) and not row.published
-    ],
+    [row.name for row in BUILT_IN.values() if (row.domains or row.labels) and not row.published],
 )
 def test_catalogued_labels_are_the_labels_of_the_files(root, name):
-    row = corpora.catalogue_entry(name)
+    row = BUILT_IN[name]
     corpus = corpora.load_corpus(name, root)
     seen = {s.label for s in chain.from_iterable(sentence.spans for sentence in corpus.train)}
     if row.labels:
@@ -96,10 +96,10 @@ def test_a_large_corpus_is_slim(root):
     """All of BC4CHEMD, 2.5 million tokens, in memory."""
     code = (
         "import re, sys\n"
-        "from hardner import corpora\n"
+        "from hardner.corpora import load_corpus\n"
         "peak = lambda: int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
         "before = peak()\n"
-        "corpus = corpora.load('BC4CHEMD', sys.argv[1])\n"
+        "corpus = load_corpus('BC4CHEMD', sys.argv[1])\n"
         "print(peak() - before)\n"
     )
     if not Path("/proc/self/status").exists():
@@ -120,24 +120,19 @@ def tagged(*words: str) -> str:
     return "".join(f"{word}\t{'B-X' if word[0] == 'x' else 'O'}\n" for word in words) + "\n"
 
 
-def catalogue_of(monkeypatch, toml: str) -> None:
-    rows = {name: corpora._entry(name, row) for name, row in corpora.tomllib.loads(toml).items()}
-    monkeypatch.setattr(corpora, "catalogue", lambda: rows)
+HEAD = 'domain = "D"\n'
 
 
-HEAD = 'domain = "D"\nlicence = "-"\nsource = "-"\n'
-
-
-def test_a_new_corpus_is_a_row(monkeypatch, tmp_path):
+def test_a_new_corpus_is_a_row(tmp_path):
     toml = f"""[Mine]
     {HEAD}
     labels = {{ X = "Thing" }}
     train = {{ path = "a.tsv" }}
     test = {{ path = "b.tsv" }}"""
-    catalogue_of(monkeypatch, toml)
+    write(tmp_path / "catalogue.toml", toml)
     write(tmp_path / "Mine" / "a.tsv", tagged("x1", "a") + tagged("b"))
     write(tmp_path / "Mine" / "b.tsv", tagged("x2"))
-    assert [row.name for row in corpora.corpora_under(tmp_path)] == ["Mine"]
+    assert [row.name for row in Corpora.under(tmp_path).present()] == ["Mine"]
     corpus = corpora.load_corpus("Mine", tmp_path)
     assert corpus.domain == "D"
     assert corpus.train == (
@@ -148,12 +143,12 @@ def test_a_new_corpus_is_a_row(monkeypatch, tmp_path):
     assert corpus.test[0].spans == (Span(0, 1, "Thing"),)
 
 
-def test_a_tenth_of_train_is_held_out_once_and_for_all(monkeypatch, tmp_path):
+def test_a_tenth_of_train_is_held_out_once_and_for_all(tmp_path):
     toml = f"""[Mine]
     {HEAD}
     hold_out = ["devel", "test"]
     train = {{ path = "a.tsv" }}"""
-    catalogue_of(monkeypatch, toml)
+    write(tmp_path / "catalogue.toml", toml)
     write(tmp_path / "Mine" / "a.tsv", "".join(tagged(f"w{n}") for n in range(101)))
     corpus = corpora.load_corpus("Mine", tmp_path)
     parts = [[int(s.id.split("/")[-1]) for s in getattr(corpus, p)] for p in corpora.SPLITS]
@@ -164,16 +159,58 @@ def test_a_tenth_of_train_is_held_out_once_and_for_all(monkeypatch, tmp_path):
     assert corpora.load_corpus("Mine", tmp_path) == corpus
 
 
+FILE = 'train = { path = "a" }\n'
+
+
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("rows", "said"),
     [
-        (HEAD + 'train = { path = "a" }\nlabel = "x"', "unknown key 'label'; known are domain"),
-        (HEAD, "'train' is missing"),
+        (f'[Mine]\n{HEAD}{FILE}label = "x"', "[Mine] label: no such key; there are domain, "),
+        (f"[Mine]\n{HEAD}", "[Mine] train: is missing"),
+        (f"[Mine]\n{FILE}", "[Mine] domain: is missing"),
+        (f"[Mine]\n{FILE}domain = 5", "[Mine] domain: expected a text, got 5"),
+        (f"[Mine]\n{HEAD}train = 'a'", "[Mine] train: expected a table such as { path = "),
+        (f"[Mine]\n{HEAD}train = {{ file = 'a' }}", "[Mine] train: expected a table such as"),
+        (f"[Mine]\n{HEAD}{FILE}labels = {{ X = 1 }}", "[Mine] labels: expected a table of texts"),
+        (f"[Mine]\n{HEAD}{FILE}format = 'connl'", "[Mine] format: expected one of "),
+        (f"[Mine]\n{HEAD}{FILE}hold_out = ['train']", '[Mine] hold_out: expected a list of "de'),
+        (f"[Mine]\n{HEAD}{FILE}innermost = 1", "[Mine] innermost: expected true or false, got 1"),
+        (f"[Mine]\n{HEAD}{FILE}published = 1", "[Mine] published: expected a table of unique"),
+        ("Mine = 5", "expected a section [Mine], got 5"),
+        ("[Mine", "Expected ']'"),
+        (f"[S800]\n{HEAD}{FILE}", "[S800]: the catalogue has another corpus of that name"),
+        ("[Both]\njoins = ['S800', 'S801']", "[Both] joins: no row is named 'S801'"),
+        ("[Both]\njoins = ['S800', 'BC5CDR']", "[Both] joins: no row is named 'BC5CDR'"),
+        ("[Both]\njoins = 'S800'", "[Both] joins: expected a list of two or more corpora"),
+        (f"[Both]\n{HEAD}joins = ['S800', 'BC2GM']", "[Both] joins: a row with this key"),
     ],
 )
-def test_a_wrong_row_is_said(monkeypatch, row, message):
-    with pytest.raises(HardnerError, match=message):
-        catalogue_of(monkeypatch, f"[Mine]\n{row}")
+def test_a_wrong_row_is_said_with_file_and_key(tmp_path, rows, said):
+    mine = tmp_path / "mine.toml"
+    write(mine, rows)
+    with pytest.raises(FileError) as found:
+        Corpora.under(tmp_path, mine)
+    assert str(found.value).startswith(f"{mine}: {said}")
+    assert "\n" not in str(found.value)
+
+
+def test_a_catalogue_may_say_again_what_is_built_in(tmp_path):
+    built_in = files("hardner").joinpath("catalogue.toml").read_text("utf-8")
+    write(tmp_path / "catalogue.toml", built_in + f"[Mine]\n{HEAD}{FILE}")
+    assert list(Corpora.under(tmp_path).entries) == [*BUILT_IN, "Mine"]
+
+
+def test_parts_that_are_joined_are_of_the_same_sentences(tmp_path):
+    rows = "".join(f'[{name}]\n{HEAD}train = {{ path = "a.tsv" }}\n' for name in "AB")
+    write(tmp_path / "catalogue.toml", rows + '[Both]\njoins = ["A", "B"]\n')
+    write(tmp_path / "A" / "a.tsv", tagged("a") + tagged("b"))
+    for other, said in (
+        (tagged("a"), "Both: its parts do not have as many train sentences"),
+        (tagged("a") + tagged("c"), "A/train/2 and B/train/2 are not the same sentence"),
+    ):
+        write(tmp_path / "B" / "a.tsv", other)
+        with pytest.raises(HardnerError, match=said):
+            corpora.load_corpus("Both", tmp_path)
 
 
 SGM = """<DOC>
@@ -216,7 +253,7 @@ def ace(folder: Path) -> None:
 def test_ace_keeps_the_innermost_mentions(tmp_path):
     """The example is MetaNER's own."""
     ace(tmp_path / "ACE2005" / "data" / "English" / "un" / "timex2norm")
-    assert [row.name for row in corpora.corpora_under(tmp_path)] == ["ACE2005-UN"]
+    assert [row.name for row in Corpora.under(tmp_path).present()] == ["ACE2005-UN"]
     report = Report()
     corpus = corpora.load_corpus("ACE2005-UN", tmp_path, report)
     found = {
@@ -244,7 +281,7 @@ def test_ontonotes_lies_in_the_layout_of_conll_2012(tmp_path):
 
 
 def test_labels_have_domains():
-    row = corpora.catalogue_entry("CRAFT")
+    row = BUILT_IN["CRAFT"]
     assert [row.domain_of(label) for label in ("CHEBI", "Taxon", "other")] == [
         "Drug",
         "Species",
@@ -312,4 +349,4 @@ def test_a_missing_split_names_its_file(tmp_path):
     with pytest.raises(FileError, match=r"test\.tsv\.xz"):
         corpora.load_corpus("S800", tmp_path)
     with pytest.raises(FileError, match=r"test\.tsv\.xz"):
-        corpora.catalogue_entry("S800").changed(tmp_path)
+        BUILT_IN["S800"].changed(tmp_path)

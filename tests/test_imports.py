@@ -13,6 +13,7 @@ LAYERS = (
     {"schemes", "text", "files", "folders", "shards", "int8"},
     {"checkpoint"},
     {"formats", "episodes", "batch", "vectors", "jobs"},
+    {"catalogue"},
     {"corpora"},
     {"model"},
     {"meta"},

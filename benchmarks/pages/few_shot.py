@@ -6,12 +6,12 @@ from statistics import fmean
 
 import relations
 
+from hardner.catalogue import BENCHMARK
 from hardner.evaluate import published
 from hardner.evaluate.published import figures
 from hardner.evaluate.render import markdown
 from hardner.evaluate.results import Result, gather_results
 from hardner.evaluate.table import ResultTable, build_tables
-from hardner.meta.source_data import BENCHMARK
 
 RESULTS = Path(__file__).parents[2] / "results" / "few_shot.jsonl"
 BEST = "hardner"

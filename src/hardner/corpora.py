@@ -1,134 +1,127 @@
-"""The known corpora: what the catalogue says of each, and reading them from where they lie."""
+"""The corpora under a folder: the catalogue's by name, others as plain folders."""
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import lru_cache
-from importlib.resources import files
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hardner import formats
+from hardner.catalogue import SPLITS, CatalogueEntry, JoinedEntry, Row, builtin_rows, with_rows_of
 from hardner.episodes import distinct, random_numbers
 from hardner.errors import FileError, HardnerError
-from hardner.files import sha256
 from hardner.formats.conll import read_sentences
 from hardner.formats.format import Place, Report, reporting
 from hardner.schemes import longest_non_overlapping, shortest_non_overlapping
 from hardner.text import Problem, sentences
 from hardner.types import Corpus, Document, Sentence, Span
 
-SPLITS = ("train", "devel", "test")
 
+@dataclass(frozen=True)
+class Corpora:
+    """The corpora under a folder, by name."""
 
-@dataclass(frozen=True, slots=True)
-class SplitFile:
-    """A split's file or folder."""
+    root: Path
+    rows: Mapping[str, Row]
 
-    path: str
-    sha256: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A corpus in Table 2 of HGDA."""
-
-    unique_tokens: int
-    percent: int
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogueEntry:
-    """A row of the catalogue; its keys are described there."""
-
-    name: str
-    domain: str
-    licence: str
-    source: str
-    train: SplitFile
-    devel: SplitFile | None = None
-    test: SplitFile | None = None
-    folder: str = ""
-    format: str = "conll"
-    labels: Mapping[str, str] = field(default_factory=dict)
-    domains: Mapping[str, str] = field(default_factory=dict)
-    hold_out: tuple[str, ...] = ()
-    innermost: bool = False
-    published: Published | None = None
-
-    def domain_of(self, label: str) -> str:
-        """The domain that a label of the corpus belongs to."""
-        return self.domains.get(label, self.domain)
+    @classmethod
+    def under(cls, root: str | Path, catalogue: str | Path = "") -> "Corpora":
+        """Those of the built-in catalogue, of one beside the data, and of a user's own file."""
+        rows, beside = builtin_rows(), Path(root, "catalogue.toml")
+        if beside.is_file():
+            rows = with_rows_of(rows, beside)
+        return cls(Path(root), with_rows_of(rows, Path(catalogue)) if catalogue else rows)
 
     @property
-    def parts(self) -> dict[str, SplitFile]:
-        """The splits that have a file or folder of their own."""
-        parts = {"train": self.train, "devel": self.devel, "test": self.test}
-        return {split: part for split, part in parts.items() if part is not None}
+    def entries(self) -> dict[str, CatalogueEntry]:
+        """The rows that have files of their own."""
+        return {name: row for name, row in self.rows.items() if isinstance(row, CatalogueEntry)}
 
-    def path(self, split: str, root: str | Path) -> Path:
-        return Path(root, self.folder or self.name, self.parts[split].path)
+    def entry(self, name: str) -> CatalogueEntry:
+        """The catalogue's row for a corpus."""
+        row = self.rows.get(name)
+        if not isinstance(row, CatalogueEntry):
+            raise HardnerError(f"unknown corpus {name!r}; known are {', '.join(self.entries)}")
+        return row
 
-    def changed(self, root: str | Path) -> list[Path]:
-        """Those of its files that differ from the ones the catalogue was written for."""
-        summed = {self.path(split, root): part.sha256 for split, part in self.parts.items()}
-        return [path for path, known in summed.items() if known and known != sha256(path)]
+    def present(self) -> list[CatalogueEntry]:
+        """The catalogue's corpora that lie there, in its order."""
+        if not self.root.is_dir():
+            message = "no such folder; --root is the one that holds the corpora's folders"
+            raise FileError(self.root, message)
+        return [e for e in self.entries.values() if e.path("train", self.root).exists()]
 
+    def holds(self, name: str) -> bool:
+        """Whether a corpus lies there."""
+        row = self.rows.get(name)
+        if isinstance(row, JoinedEntry):
+            return all(map(self.holds, row.joins))
+        return (row.path("train", self.root) if row else self.root / name).exists()
 
-@lru_cache(maxsize=1)
-def catalogue() -> Mapping[str, CatalogueEntry]:
-    """Every known corpus by its name."""
-    text = files("hardner").joinpath("catalogue.toml").read_text("utf-8")
-    return {name: _entry(name, row) for name, row in tomllib.loads(text).items()}
+    def domain_of(self, name: str) -> str:
+        """What a corpus is about; one outside the catalogue is named after it."""
+        row = self.rows.get(name)
+        return row.domain if isinstance(row, CatalogueEntry) else name
 
+    def load(self, name: str, report: Report | None = None) -> Corpus:
+        """A corpus with all its splits.
 
-def _entry(name: str, row: dict[str, Any]) -> CatalogueEntry:
-    known = {key.name: key for key in fields(CatalogueEntry) if key.name != "name"}
-    needed = {
-        key.name
-        for key in known.values()
-        if key.default is MISSING and key.default_factory is MISSING
-    }
-    if wrong := set(row) - set(known):
-        raise HardnerError(
-            f"catalogue, {name}: unknown key {min(wrong)!r}; known are {', '.join(known)}"
-        )
-    if missing := needed - set(row):
-        raise HardnerError(f"catalogue, {name}: {min(missing)!r} is missing")
-    parts = {split: SplitFile(**row[split]) for split in SPLITS if split in row}
-    published = Published(**row["published"]) if "published" in row else None
-    held = tuple(row.get("hold_out", ()))
-    return CatalogueEntry(name, **{**row, **parts, "published": published, "hold_out": held})
-
-
-def catalogue_entry(name: str) -> CatalogueEntry:
-    """The catalogue's row for a corpus."""
-    try:
-        return catalogue()[name]
-    except KeyError:
-        raise HardnerError(f"unknown corpus {name!r}; known are {', '.join(catalogue())}") from None
-
-
-def corpora_under(root: str | Path) -> list[CatalogueEntry]:
-    """The known corpora that lie under a root, in the catalogue's order."""
-    if not Path(root).is_dir():
-        raise FileError(root, "no such folder; --root is the one that holds the corpora's folders")
-    return [row for row in catalogue().values() if row.path("train", root).exists()]
+        Args:
+            name: Of the catalogue, or of a folder as `read_folder` reads it.
+            report: Where to count what could not be kept; without one, it becomes Python warnings.
+        """
+        row = self.rows.get(name)
+        if isinstance(row, JoinedEntry):
+            return _joined(name, [self.load(part, report) for part in row.joins])
+        if row is None:
+            if not (self.root / name).is_dir():
+                here, known = self.root / name, ", ".join(self.rows)
+                raise HardnerError(f"no corpus {name!r}: no folder {here}, and known are {known}")
+            return read_folder(self.root / name, SPLITS, report)
+        with reporting(False, report) as used:
+            splits = {
+                split: tuple(_read(row, split, row.path(split, self.root), used))
+                for split in row.parts
+            }
+        return Corpus(name, row.domain, **_held_out(row, splits))
 
 
 def load_corpus(name: str, root: str | Path, report: Report | None = None) -> Corpus:
-    """A corpus with all its splits.
+    """A corpus under a folder, with all its splits."""
+    return Corpora.under(root).load(name, report)
 
-    Args:
-        report: Where to count what could not be kept; without one, it becomes Python warnings.
-    """
-    row = catalogue_entry(name)
-    with reporting(False, report) as used:
-        splits = {
-            split: tuple(_read(row, split, row.path(split, root), used)) for split in row.parts
-        }
-    return Corpus(name, row.domain, **_held_out(row, splits))
+
+def read_folder(
+    folder: Path, splits: Iterable[str] = SPLITS, report: Report | None = None
+) -> Corpus:
+    """A folder of ``train.tsv``, ``test.tsv`` and perhaps ``devel.tsv``, named after its domain."""
+    found: dict[str, tuple[Sentence, ...]] = {}
+    for split in splits:
+        paths = (folder / f"{split}.tsv{ending}" for ending in ("", ".xz", ".gz"))
+        path = next((path for path in paths if path.is_file()), None)
+        if path:
+            prefix = f"{folder.name}/{split}/"
+            found[split] = tuple(read_sentences(path, report=report, prefix=prefix))
+        elif split != "devel":
+            raise FileError(folder, f"holds no {split}.tsv")
+    return Corpus(folder.name, folder.name, **found)
+
+
+def _joined(name: str, parts: list[Corpus]) -> Corpus:
+    splits = {}
+    for split in SPLITS:
+        columns = [getattr(part, split) for part in parts]
+        if len(set(map(len, columns))) > 1:
+            raise HardnerError(f"{name}: its parts do not have as many {split} sentences")
+        splits[split] = tuple(_merged(row) for row in zip(*columns, strict=True))
+    return Corpus(name, name, **splits)
+
+
+def _merged(row: tuple[Sentence, ...]) -> Sentence:
+    """One sentence with the spans of all; of two that overlap the longer is kept."""
+    if len({sentence.tokens for sentence in row}) > 1:
+        raise HardnerError(f"{row[0].id} and {row[1].id} are not the same sentence")
+    spans = sorted(span for sentence in row for span in sentence.spans)
+    return replace(row[0], spans=tuple(longest_non_overlapping(spans)))
 
 
 def _held_out(

@@ -8,14 +8,14 @@ import tiny
 import torch
 from evaluate.test_protocol import PLAN, RULE, lines, system, trained
 
-from hardner import corpora
 from hardner.batch import TagSet
+from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
-from hardner.evaluate import targets
 from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import passing_share, protocol
 from hardner.evaluate.runners import equal_groups
 from hardner.evaluate.system import Model, for_corpus, system_of_folder, with_word_vectors
+from hardner.evaluate.training import write_folders
 from hardner.model.describe import save_model
 from hardner.types import Corpus, Sentence, Span
 
@@ -26,7 +26,7 @@ def test_decoders_of_the_same_labels_are_averaged():
     one, two = (TagSet(name, ("Gene",)) for name in ("BC", "BN"))
     tagger = tiny.tagger("bilstm").with_domains([one, two])
     model = Model(tagger, tagger.init(0))
-    corpus = targets.load_target("Gene", tiny.ROOT)
+    corpus = load_corpus("Gene", tiny.ROOT)
     mean, domain = for_corpus(model, corpus)
     assert (mean.tagger.domains, domain) == (("BC",), 0)
     both = model.params["decoder.weight"]
@@ -86,24 +86,26 @@ def test_groups_are_equal():
     assert sizes == [1, 1, 7, 10, 10, 10, 20, 20]
 
 
-def test_joined_corpora_hold_both_labels(monkeypatch, tmp_path):
-    def load(name: str, root: Path, report: object) -> object:
-        return {"BC5CDR-disease": disease, "BC5CDR-chem": chem}[name]
-
+def test_joined_corpora_hold_both_labels(tmp_path):
     words = ("a", "b", "c", "d")
     one = Sentence(words, (Span(0, 2, "Disease"), Span(3, 4, "Disease")), "1")
     two = Sentence(words, (Span(1, 2, "Drug"), Span(2, 3, "Drug")), "1")
-    disease = Corpus("BC5CDR-disease", "Disease", (one,), (), (one,))
-    chem = Corpus("BC5CDR-chem", "Drug", (two,), (), (two,))
-    monkeypatch.setattr(targets.corpora, "load", load)
-    (both,) = targets.load_target("BC5CDR", tmp_path).train
+    disease = Corpus("A", "Disease", (one,), (), (one,))
+    chem = Corpus("B", "Drug", (two,), (), (two,))
+    for corpus in (disease, chem):
+        write_folders(tmp_path, {corpus.name: (corpus.train, (), corpus.test)})
+    rows = "".join(
+        f'[{name}]\ndomain = "{name}"\ntrain = {{ path = "train.tsv" }}\n' for name in ("A", "B")
+    )
+    (tmp_path / "catalogue.toml").write_text(f'{rows}[Both]\njoins = ["A", "B"]\n')
+    (both,) = load_corpus("Both", tmp_path).train
     assert both.spans == (Span(0, 2, "Disease"), Span(2, 3, "Drug"), Span(3, 4, "Disease"))
 
 
 @pytest.mark.shared
 def test_the_joined_corpus_is_both_of_its_parts():
-    both = targets.load_target("BC5CDR", CORPORA)
-    parts = [corpora.load_corpus(name, CORPORA) for name in targets.JOINED["BC5CDR"]]
+    both = load_corpus("BC5CDR", CORPORA)
+    parts = [load_corpus(f"BC5CDR-{part}", CORPORA) for part in ("disease", "chem")]
     spans = [sum(len(s.spans) for s in corpus.test) for corpus in (both, *parts)]
     assert 0.999 * sum(spans[1:]) <= spans[0] <= sum(spans[1:])
     assert {span.label for s in both.test for span in s.spans} == {"Disease", "Drug"}

@@ -12,13 +12,13 @@ import torch
 from sklearn.metrics import f1_score
 
 from hardner.cli import main
+from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
 from hardner.evaluate import curve_plots, relations
 from hardner.evaluate.curve_lines import Place, Point, append, mend, read
 from hardner.evaluate.curves import CURVES, SPACE, TASKS, Study, combined
 from hardner.evaluate.fisher import fisher, similarity, task_vector
 from hardner.evaluate.score import score
-from hardner.evaluate.targets import load_target
 from hardner.evaluate.test_set import TestSet
 from hardner.evaluate.watch import Watch, narrowed
 from hardner.meta.config import merged, toml
@@ -42,7 +42,7 @@ def small(**values: Any) -> Experiment:
 
 @pytest.fixture(scope="module")
 def watch() -> Watch:
-    return Watch(small(), [load_target("Disease", tiny.ROOT)])
+    return Watch(small(), [load_corpus("Disease", tiny.ROOT)])
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 import pytest
 from evaluate.made import of_f1
 
+from hardner.catalogue import BENCHMARK
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.plots import FIGURES, save_figure, style
-from hardner.meta.source_data import BENCHMARK
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 

@@ -10,9 +10,10 @@ import tiny
 
 from hardner.adapt.recipe import Recipe, SelfTraining
 from hardner.batch import TagSet
+from hardner.corpora import load_corpus
 from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
-from hardner.evaluate import predictions, targets
+from hardner.evaluate import predictions
 from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import PROTOCOLS
 from hardner.evaluate.results import KEY, ResultFile, read_configs, read_results
@@ -89,7 +90,7 @@ def test_samples_are_written_down_once(tmp_path):
     list(execute(PLAN, system(method="MAML"), EvaluationFolders(tiny.ROOT, tmp_path)))
     held = json.loads((tmp_path / "samples.json").read_text())
     assert len(held) == 12
-    train = targets.load_target("Gene", tiny.ROOT).train
+    train = load_corpus("Gene", tiny.ROOT).train
     assert held["Gene/5/2"] == [train[row].id for row in few_shot("Gene", train, 5, 2)]
     assert all(train[int(name.split("/")[-1]) - 1].spans for name in held["Gene/5/2"])
 
@@ -222,7 +223,7 @@ def test_a_sample_is_not_its_own_unlabelled_text(monkeypatch):
         return params
 
     monkeypatch.setattr("hardner.evaluate.runners.fit_samples", fit)
-    corpus = targets.load_target("Gene", tiny.ROOT)
+    corpus = load_corpus("Gene", tiny.ROOT)
     drawn = {i: {"Gene": few_shot("Gene", corpus.train, 5, i)} for i in range(3)}
     for most in (7, 1000):
         entered = FittedRunner(system(), corpus, corpus.train, False, most)
@@ -293,7 +294,7 @@ def test_bad_corpora_are_one_line(tmp_path):
         )
     (tmp_path / "Gene").mkdir()
     with pytest.raises(FileError, match=r"Gene: holds no train.tsv"):
-        targets.load_target("Gene", tmp_path)
+        load_corpus("Gene", tmp_path)
     with pytest.raises(HardnerError, match=r"Gene has 24 sentences.*lower the shots"):
         many = replace(PLAN, targets=("Gene",), sizes=(90,))
         list(execute(many, system(), EvaluationFolders(tiny.ROOT, tmp_path)))

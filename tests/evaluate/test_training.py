@@ -144,7 +144,7 @@ def test_sources_that_are_named_are_trained_on_once(six, tmp_path):
         PROTOCOLS["heterogeneous"],
         targets=("BC", "BN"),
         sources=("NW", "UN", "Missing"),
-        optional=frozenset({"Missing"}),
+        optional=("Missing",),
         samples=1,
     )
     run(plan, settings(six), six, tmp_path, "FineTuning")

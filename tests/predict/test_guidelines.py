@@ -5,8 +5,8 @@ import torch
 from formats.command import Command
 
 import hardner
+from hardner.catalogue import BENCHMARK
 from hardner.errors import HardnerError
-from hardner.meta.source_data import BENCHMARK
 from hardner.tag.guidelines import (
     GuidelineHead,
     follow_guidelines,

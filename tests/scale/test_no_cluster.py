@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from scale.made import lines, model, texts
 
+from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import protocol
 from hardner.scale import cluster, tag
@@ -66,7 +67,8 @@ def test_cells_apart_share_no_training() -> None:
     plan = protocol("few-shot")
 
     def parts(train: str, trains: bool, name: str = "few-shot") -> list[tuple[int, int]]:
-        found = independent_parts(protocol(name), SimpleNamespace(train=train), trains)  # type: ignore[arg-type]
+        system, corpora = SimpleNamespace(train=train), Corpora.under("nowhere")
+        found = independent_parts(protocol(name), system, trains, corpora)  # type: ignore[arg-type]
         return [(len(part.targets), len(part.sizes)) for part in found]
 
     assert parts("sources", trains=False) == [(1, 1)] * len(plan.targets) * len(plan.sizes)

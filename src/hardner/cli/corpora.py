@@ -1,7 +1,6 @@
 """``hardner corpora``: what the known corpora under a folder hold."""
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -9,17 +8,22 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
-from hardner import corpora as known
-from hardner.cli.terminal import stderr
-from hardner.corpora import SPLITS, CatalogueEntry, Statistics
+from hardner.catalogue import SPLITS, CatalogueEntry
+from hardner.cli.terminal import bar, stderr
+from hardner.corpora import Corpora, Statistics, corpus_statistics
 from hardner.errors import FileError
 from hardner.formats import Report
 
-_PATIENCE = 2.0
-"""Seconds before a progress bar is shown."""
+CATALOGUE_OPTION = Annotated[
+    str,
+    typer.Option(
+        "--catalogue",
+        metavar="FILE.toml",
+        help="Rows of corpora of your own; so does a catalogue.toml in the folder of the corpora.",
+    ),
+]
 
 
 def corpora_command(
@@ -27,6 +31,7 @@ def corpora_command(
         list[str] | None, typer.Argument(metavar="NAME", help="Only these corpora.")
     ] = None,
     root: Annotated[Path, typer.Option(help="The folder that holds their folders.")] = Path(),
+    catalogue: CATALOGUE_OPTION = "",
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Count what the known corpora under a folder hold, beside HGDA's published figures.
@@ -35,9 +40,10 @@ def corpora_command(
 
     - `hardner corpora --root ../shared/corpora`
     - `hardner corpora --root ../shared/corpora NCBI-disease S800 --json`
+    - `hardner corpora --root data --catalogue mine.toml`
     """
-    rows = _wanted(names or [], root)
-    counted = list(_counted(rows, root))
+    corpora = Corpora.under(root, catalogue)
+    counted = list(_counted(corpora, _wanted(names or [], corpora)))
     if as_json:
         found = [_record(row, counts) for row, counts in counted]
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
@@ -45,15 +51,17 @@ def corpora_command(
         Console().print(_table(counted))
 
 
-def _wanted(names: Sequence[str], root: Path) -> list[CatalogueEntry]:
-    found = known.corpora_under(root)
+def _wanted(names: Sequence[str], corpora: Corpora) -> list[CatalogueEntry]:
+    found = corpora.present()
     if not names and not found:
-        some = ", ".join(list(known.catalogue())[:3])
-        raise FileError(root, f"holds no known corpus (such as {some}); name another --root")
-    rows = [known.catalogue_entry(name) for name in names] or found
+        some = ", ".join(list(corpora.entries)[:3])
+        raise FileError(
+            corpora.root, f"holds no known corpus (such as {some}); name another --root"
+        )
+    rows = [corpora.entry(name) for name in names] or found
     for row in rows:
         if row not in found:
-            raise FileError(row.path("train", root), f"no such file, so no {row.name}")
+            raise FileError(row.path("train", corpora.root), f"no such file, so no {row.name}")
     return rows
 
 
@@ -61,34 +69,18 @@ _Counts = dict[str, Statistics]
 
 
 def _counted(
-    rows: Sequence[CatalogueEntry], root: Path
+    corpora: Corpora, rows: Sequence[CatalogueEntry]
 ) -> Iterator[tuple[CatalogueEntry, _Counts]]:
     """Each corpus with its counts by split and, as ``all``, together."""
     report = Report()
-    started = time.monotonic()
-    bar = Progress(console=stderr, transient=True)
-    task = bar.add_task("", total=len(rows))
-    try:
-        for row in rows:
-            if (
-                stderr.is_terminal
-                and not bar.live.is_started
-                and time.monotonic() - started > _PATIENCE
-            ):
-                bar.start()
-            bar.update(task, description=row.name)
-            for path in row.changed(root):
+    with bar() as progress:
+        for row in progress.track(rows, description=""):
+            for path in row.changed(corpora.root):
                 stderr.print(f"warning: {path}: not the file the catalogue knows", markup=False)
-            corpus = known.load_corpus(row.name, root, report)
+            corpus = corpora.load(row.name, report)
             splits = {split: getattr(corpus, split) for split in SPLITS}
-            counts = {
-                split: known.corpus_statistics(found) for split, found in splits.items() if found
-            }
-            yield row, {**counts, "all": known.corpus_statistics(chain(*splits.values()))}
-            bar.advance(task)
-    finally:
-        if bar.live.is_started:
-            bar.stop()
+            counts = {split: corpus_statistics(found) for split, found in splits.items() if found}
+            yield row, {**counts, "all": corpus_statistics(chain(*splits.values()))}
     for line in report.lines():
         stderr.print(f"warning: {line}", markup=False)
 

@@ -83,7 +83,7 @@ def distil_command(
 
 def _sentences(texts: Sequence[Path], root: Path | None, most: int) -> "Iterator[Sentence]":
     """Those of the corpora, then as many of each text."""
-    from hardner.corpora import corpora_under, load_corpus
+    from hardner.corpora import Corpora
     from hardner.formats import Report
     from hardner.pretrain.text import PlainText, held_out
     from hardner.text import sentences
@@ -91,8 +91,9 @@ def _sentences(texts: Sequence[Path], root: Path | None, most: int) -> "Iterator
 
     without = held_out(root) if root else frozenset()
     if root:
-        for row in corpora_under(root):
-            yield from load_corpus(row.name, root, Report()).train
+        corpora = Corpora.under(root)
+        for row in corpora.present():
+            yield from corpora.load(row.name, Report()).train
     for path in texts:
         every = (s for line in PlainText([path], without) for s in sentences(Document("", line)))
         yield from islice(every, most // len(texts))

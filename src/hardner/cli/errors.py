@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hardner.cli.corpora import CATALOGUE_OPTION
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def errors_command(
     root: Annotated[
         Path | None, typer.Option(help="The folder that holds the corpora's folders.")
     ] = None,
+    catalogue: CATALOGUE_OPTION = "",
     shots: Annotated[
         int,
         typer.Option(min=0, help="Fit a model to so many sentences first; 0: take it as it is."),
@@ -59,7 +61,7 @@ def errors_command(
     if any(path.is_dir() for path in sources):
         if len(sources) > 1 or not corpus:
             raise HardnerError("give one model and its --corpus, or files of predictions alone")
-        held = _predicted(sources[0], corpus, root, shots, sample, preset)
+        held = _predicted(sources[0], corpus, root, catalogue, shots, sample, preset)
     else:
         held = [found for path in sources for found in predictions.read_predictions(path)]
     total, wrong = totals(held), mistakes(held)
@@ -87,10 +89,10 @@ def errors_command(
 
 
 def _predicted(
-    path: Path, name: str, root: Path | None, shots: int, sample: int, preset: str
+    path: Path, name: str, root: Path | None, catalogue: str, shots: int, sample: int, preset: str
 ) -> "list[Predicted]":
     """What a model says of a corpus, as it is or fitted to a sample."""
-    from hardner.evaluate import targets
+    from hardner.corpora import Corpora
     from hardner.evaluate.predictions import Predicted
     from hardner.evaluate.protocols import PROTOCOLS
     from hardner.evaluate.runners import FittedRunner, Runner, UnchangedRunner
@@ -101,7 +103,7 @@ def _predicted(
     system = system_of_folder(
         path, PROTOCOLS["few_shot"], preset=preset, device=resolve_device("auto")
     )
-    corpus = targets.load_target(name, root or system.root)
+    corpus = Corpora.under(root or system.root, catalogue or system.catalogue).load(name)
     runner: Runner
     if shots:
         drawn = {sample: {name: draw_sample(name, corpus.train, shots, sample)}}

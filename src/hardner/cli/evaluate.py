@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hardner.cli.corpora import CATALOGUE_OPTION
 from hardner.cli.engine import ADDRESS, ENGINE, EngineChoice
 from hardner.cli.terminal import bar, interruptible, spoken, stderr, warned
 from hardner.errors import HardnerError
@@ -15,6 +16,7 @@ from hardner.errors import HardnerError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from hardner.corpora import Corpora
     from hardner.evaluate.execute import CellDone, EvaluationFolders
     from hardner.evaluate.protocols import Protocol, Size
     from hardner.evaluate.system import System
@@ -73,6 +75,7 @@ def evaluate_command(
         Path | None,
         typer.Option(help="The folder that holds the corpora's folders; by default the run's."),
     ] = None,
+    catalogue: CATALOGUE_OPTION = "",
     out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("results"),
     name: Annotated[
         str, typer.Option(help="Of the row; a baseline's (D-Shift, AGG, ...) also says what to do.")
@@ -116,6 +119,7 @@ def evaluate_command(
     - `hardner evaluate multitask/heterogeneous --protocol ratios --name In-Domain`
     - `hardner evaluate runs/hgda-disease --engine ray --address 10.0.0.1:6379`
     """
+    from hardner.corpora import Corpora
     from hardner.evaluate.execute import EvaluationFolders
     from hardner.evaluate.protocols import protocol as named
 
@@ -129,11 +133,13 @@ def evaluate_command(
         unlabelled=unlabelled,
     )
     for path in systems:
-        entry = SystemLoader(path, out, name, preset, vectors, device, root)
+        entry = SystemLoader(path, out, name, preset, vectors, device, root, catalogue)
         with spoken(_KEPT), _listening() as board:
             system = entry(plan, board.trains)
-            own = _for(plan, system, path)
-            desk = EvaluationFolders(root or Path(system.root), out, predictions)
+            desk = EvaluationFolders(
+                root or Path(system.root), out, predictions, catalogue or system.catalogue
+            )
+            own = _for(plan, system, path, Corpora.under(desk.root, desk.catalogue))
             board.opens(system.method, own)
             for done in _scored(own, entry, system, desk, engine, address):
                 board.hears(done)
@@ -152,6 +158,7 @@ class SystemLoader:
     vectors: str
     device: str
     root: Path | None
+    catalogue: str
 
     def __call__(
         self, plan: "Protocol", on_progress: "Callable[[TrainingProgress], None] | None" = None
@@ -165,7 +172,8 @@ class SystemLoader:
         if not self.trains:
             where = resolve_device(self.device)
             return system_of_folder(self.path, plan, self.name, self.preset, self.vectors, where)
-        overrides: dict[str, object] = {"data": {"root": str(self.root)}} if self.root else {}
+        data = {"root": str(self.root or ""), "catalogue": self.catalogue}
+        overrides: dict[str, object] = {"data": {k: v for k, v in data.items() if v}}
         overrides |= {"device": self.device} if self.device != "auto" else {}
         overrides |= {"encoder": {"vectors": self.vectors}} if self.vectors else {}
         experiment = load_experiment(self.path, overrides)
@@ -200,25 +208,26 @@ def _scored(
         return execute(plan, system, desk)
     from hardner.scale.cells import spread_cells
 
+    # Workers may run in another folder than this one.
+    catalogue = str(Path(desk.catalogue).resolve()) if desk.catalogue else ""
     afar = replace(
         entry,
         path=entry.path.resolve() if entry.path.exists() else entry.path,
         out=entry.out.resolve(),
         device=system.device,
         root=desk.root.resolve(),
+        catalogue=catalogue,
     )
-    there = replace(desk, root=desk.root.resolve(), out=desk.out.resolve())
+    there = replace(desk, root=desk.root.resolve(), out=desk.out.resolve(), catalogue=catalogue)
     return spread_cells(plan, afar, entry.trains, there, address)
 
 
-def _for(plan: "Protocol", system: "System", path: Path) -> "Protocol":
+def _for(plan: "Protocol", system: "System", path: Path, corpora: "Corpora") -> "Protocol":
     """The plan without targets that the model may not be tested on."""
-    from hardner.evaluate.targets import domain_of
-
     if not system.target:
         return plan
     wanted = system.target.casefold()
-    own = tuple(n for n in plan.targets if domain_of(n).casefold() == wanted)
+    own = tuple(n for n in plan.targets if corpora.domain_of(n).casefold() == wanted)
     if not own:
         named = ", ".join(plan.targets)
         raise HardnerError(f"{path} left {system.target} out, and none of {named} is of it")

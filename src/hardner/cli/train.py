@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from hardner.cli.corpora import CATALOGUE_OPTION
 from hardner.cli.terminal import bar, interruptible, stderr, warned
 from hardner.errors import HardnerError
 
@@ -38,6 +39,7 @@ def train_command(
     show: Annotated[
         bool, typer.Option("--show", help="Print all keys with their values, and exit.")
     ] = False,
+    catalogue: CATALOGUE_OPTION = "",
 ) -> None:
     """Train a tagger as an experiment says.
 
@@ -54,13 +56,15 @@ def train_command(
     - `torchrun --nproc-per-node 8 -m hardner train hgda/disease`
     """
     from hardner.jobs.device import resolve_device
-    from hardner.meta.config import toml
+    from hardner.meta.config import merged, toml
     from hardner.meta.distributed import join_ranks
     from hardner.meta.experiment_table import load_experiment, run_name
     from hardner.meta.folder import MODEL
     from hardner.meta.run import run_experiment
 
     name, overrides = _parsed(context, arguments)
+    if catalogue:
+        overrides = merged(overrides, {"data": {"catalogue": catalogue}})
     experiment = load_experiment(name, overrides)
     if show:
         typer.echo(toml(experiment.table()), nl=False)

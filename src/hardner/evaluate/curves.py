@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hardner.corpora import Corpora
 from hardner.episodes import distinct, random_numbers
 from hardner.errors import HardnerError
-from hardner.evaluate import targets
 from hardner.evaluate.curve_lines import Place, Point, append, mend, read
 from hardner.evaluate.fisher import fisher, task_vector
 from hardner.evaluate.provenance import commit, versions
@@ -76,7 +76,7 @@ class Study:
         """Do what is missing; yields after each training, when its lines are on the disk."""
         jobs = self.jobs()
         table = self.experiment.table()
-        del table["device"], table["data"]["root"], table["seed"]
+        del table["device"], table["data"]["root"], table["data"]["catalogue"], table["seed"]
         about = {"experiment": table, "corpora": list(self.corpora)}
         config = record_config(self.out, about)
         scored, placed = self._there(config)
@@ -88,7 +88,8 @@ class Study:
                 yield Job(names, None)
                 continue
             if watch is None:
-                found = [targets.load_target(name, self.root) for name in self.corpora]
+                corpora = Corpora.under(self.root, self.experiment.data.catalogue)
+                found = [corpora.load(name) for name in self.corpora]
                 watch = Watch(self.experiment, found, self.out / "runs" / "vectors")
             points, params = self._trained(watch, losses, len(losses) == len(jobs[0]), config)
             if not mapped:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from hardner.corpora import Corpora
 from hardner.errors import HardnerError
-from hardner.evaluate import targets
 from hardner.evaluate.predictions import write_predictions
 from hardner.evaluate.protocols import Protocol, Size
 from hardner.evaluate.provenance import commit, versions
@@ -25,6 +25,8 @@ class EvaluationFolders:
     out: Path
     predictions: bool = False
     """Whether to keep what was predicted."""
+    catalogue: str | Path = ""
+    """A user's own, beside the built-in one."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ def execute(protocol: Protocol, system: System, desk: EvaluationFolders) -> Iter
     """Score what is not yet scored; yields whenever results have reached the disk."""
     work = _Work(protocol, system, desk)
     joint = protocol.together and system.train == "sources and target"
+    corpora = Corpora.under(desk.root, desk.catalogue)
     for names in [protocol.targets] if joint else [(name,) for name in protocol.targets]:
-        found = [targets.load_target(name, desk.root) for name in names]
+        found = [corpora.load(name) for name in names]
         for corpus in found:
             if not corpus.test:
                 raise HardnerError(f"{corpus.name} has no test sentences")

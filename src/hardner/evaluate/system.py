@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import torch
 
 from hardner.adapt.recipe import RECIPES, Recipe, encoder_kind, recipe_for
+from hardner.catalogue import BENCHMARK
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Protocol, Size, TrainOn
-from hardner.evaluate.targets import domain_of
 from hardner.meta.experiment import Experiment, read_experiment
 from hardner.meta.folder import EXPERIMENT, MODEL
 from hardner.meta.methods import BASELINES
-from hardner.meta.source_data import BENCHMARK
+from hardner.meta.source_data import corpora_of
 from hardner.model.describe import load_model
 from hardner.model.encoders import WordEncoder, vocabulary_of
 from hardner.model.layers import Params, part_of
@@ -68,6 +68,8 @@ class System:
     """A folder that keeps what was read of that file."""
     root: str = ""
     """Where the corpora lay that it was trained on."""
+    catalogue: str = ""
+    """A user's own catalogue of them."""
 
 
 def system_of_folder(
@@ -112,7 +114,8 @@ def _trained_on(experiment: Experiment) -> frozenset[str]:
     if data.layout == "folders":
         return frozenset(data.corpora) - {experiment.target}
     names = data.corpora or BENCHMARK
-    return frozenset(n for n in names if domain_of(n) != experiment.target)
+    known = corpora_of(experiment)
+    return frozenset(n for n in names if known.domain_of(n) != experiment.target)
 
 
 def make_system(
@@ -156,6 +159,7 @@ def make_system(
         device=device,
         vectors=experiment.encoder.vectors if experiment else "",
         root=experiment.data.root if experiment else "",
+        catalogue=experiment.data.catalogue if experiment else "",
     )
 
 
@@ -164,10 +168,11 @@ def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
     if experiment is None:
         return {}
     table = experiment.table()
-    left = {name for name in protocol.sources if domain_of(name) != experiment.target}
+    known = corpora_of(experiment)
+    left = {name for name in protocol.sources if known.domain_of(name) != experiment.target}
     if set(experiment.data.corpora) == left:
         table["data"]["corpora"] = []
-    del table["device"], table["target"], table["data"]["root"]
+    del table["device"], table["target"], table["data"]["root"], table["data"]["catalogue"]
     if not experiment.encoder.skip:  # older than its key
         del table["encoder"]["skip"]
     return table

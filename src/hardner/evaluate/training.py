@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hardner.corpora import SPLITS
+from hardner.catalogue import SPLITS
+from hardner.corpora import Corpora
 from hardner.errors import HardnerError
-from hardner.evaluate import targets
 from hardner.evaluate.protocols import Protocol, TrainOn
 from hardner.evaluate.system import Model, SampleDraw, System, make_system
 from hardner.files import atomic_write
@@ -17,7 +17,7 @@ from hardner.meta.folder import MODEL
 from hardner.meta.methods import BASELINES
 from hardner.meta.network import build_network
 from hardner.meta.run import TrainingProgress, run_experiment
-from hardner.meta.source_data import load_source_data
+from hardner.meta.source_data import corpora_of, load_source_data
 from hardner.model.describe import load_model
 from hardner.schemes import spans_to_tags
 from hardner.types import Corpus, Sentence
@@ -122,12 +122,17 @@ class Trainer:
     def _sources(self, found: Sequence[Corpus]) -> tuple[str, ...]:
         """The corpora that are trained on beside the targets."""
         own = {c.name for c in found} | {c.domain for c in found}
-        return tuple(n for n in self._candidates() if own.isdisjoint((n, targets.domain_of(n))))
+        domain_of = self._corpora.domain_of
+        return tuple(n for n in self._candidates() if own.isdisjoint((n, domain_of(n))))
+
+    @property
+    def _corpora(self) -> Corpora:
+        return corpora_of(self.experiment)
 
     def _candidates(self) -> tuple[str, ...]:
         """The experiment's own corpora, else the protocol's, else all folders of a root of them."""
         data, p = self.experiment.data, self.protocol
-        there = {name for name in p.sources if targets.present(name, data.root)}
+        there = {name for name in p.sources if self._corpora.holds(name)}
         if data.corpora:
             return data.corpora
         if data.layout == "folders" and not there:
@@ -137,7 +142,8 @@ class Trainer:
     def _leaves_out(self, found: Sequence[Corpus]) -> bool:
         """Whether any source is of a target's domain."""
         domains = {corpus.domain for corpus in found}
-        return any(targets.domain_of(name) in domains for name in self._candidates())
+        domain_of = self._corpora.domain_of
+        return any(domain_of(name) in domains for name in self._candidates())
 
     def _domains(
         self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]]
@@ -146,7 +152,7 @@ class Trainer:
         parts = [(c, drawn[c.name], self._devel(c)) for c in found]
         if self.train == "sources and target" and not self.protocol.together:
             for name in self._sources(found):
-                corpus = targets.load_target(name, self.experiment.data.root)
+                corpus = self._corpora.load(name)
                 parts.append((corpus, corpus.train, corpus.devel))
         merged: dict[str, tuple[list[Sentence], list[Sentence]]] = {}
         for corpus, train, devel in parts:

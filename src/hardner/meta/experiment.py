@@ -40,6 +40,8 @@ class DataSection:
 
     root: str = "../shared/corpora"
     """The folder that holds the corpora's folders."""
+    catalogue: str = ""
+    """A file of rows of your own beside those of the built-in catalogue."""
     layout: Literal["catalogue", "folders"] = "catalogue"
     """Corpora that the catalogue knows, or folders of ``train.tsv`` and ``devel.tsv`` that are
     named after their domains."""

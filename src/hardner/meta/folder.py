@@ -12,7 +12,7 @@ from hardner.files import atomic_write
 from hardner.meta.experiment import Experiment, differing, read_experiment
 
 EXPERIMENT, LOG, STATE, MODEL = "experiment.json", "log.jsonl", "state", "model"
-FREE = ("device", "data.root")
+FREE = ("device", "data.root", "data.catalogue")
 """Keys in which a run that goes on may differ: the sentences themselves are compared."""
 ASIDE = ".hardner-"
 """How the names begin of what is written aside; a killed run leaves some behind."""

@@ -6,26 +6,15 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
-from hardner import corpora
 from hardner.batch import Store, TagSet
+from hardner.catalogue import BENCHMARK
+from hardner.corpora import Corpora, read_folder
 from hardner.episodes import Sources
 from hardner.errors import FileError, HardnerError
-from hardner.formats.conll import read_sentences
 from hardner.meta.experiment import Experiment
 from hardner.model.tagger import Tagger
 from hardner.types import Corpus, Sentence, Span
 
-BENCHMARK = (
-    "NCBI-disease",
-    "BC5CDR-disease",
-    "BC5CDR-chem",
-    "BC4CHEMD",
-    "JNLPBA",
-    "BC2GM",
-    "LINNAEUS",
-    "S800",
-)
-"""The eight corpora of HGDA's Table 2."""
 RARE = 100
 """Mentions below which a type of a corpus is too rare to have a decoder of its own."""
 
@@ -135,6 +124,11 @@ def relabelled(sentence: Sentence, label: str) -> Sentence:
     return replace(sentence, spans=tuple(Span(s, e, label) for s, e, _ in sentence.spans))
 
 
+def corpora_of(experiment: Experiment) -> Corpora:
+    """What lies under the folder of an experiment's corpora."""
+    return Corpora.under(experiment.data.root, experiment.data.catalogue)
+
+
 def _corpora(experiment: Experiment) -> Iterator[Corpus]:
     """In the order of their names, whatever the order on the disk, in the catalogue or the file.
 
@@ -142,37 +136,34 @@ def _corpora(experiment: Experiment) -> Iterator[Corpus]:
     mentions of the target's.
     """
     data = experiment.data
-    folders = data.layout == "folders"
+    found, folders = corpora_of(experiment), data.layout == "folders"
     names = sorted(set(data.corpora or (_folders(data.root) if folders else BENCHMARK)))
-    kept = [name for name in names if not _targeted(name, experiment)]
+    kept = [name for name in names if not _is_target(name, experiment, found)]
     if not kept:
         raise HardnerError(f"no source corpus is left: {', '.join(names)} are of the target")
     for name in kept:
         if folders:
-            yield _folder(data.root, name)
-        else:
-            row, corpus = corpora.catalogue_entry(name), corpora.load_corpus(name, data.root)
-            labels = {span.label for s in (*corpus.train, *corpus.devel) for span in s.spans}
-            wanted = {n for n in labels if _other(row.domain_of(n), experiment.target)}
-            wanted &= set(data.labels or labels)
-            yield corpus if wanted == labels else with_labels(corpus, wanted)
+            yield read_folder(Path(data.root, name), ("train", "devel"))
+            continue
+        row, corpus = found.entry(name), found.load(name)
+        labels = {span.label for s in (*corpus.train, *corpus.devel) for span in s.spans}
+        target = experiment.target.casefold()
+        wanted = {label for label in labels if row.domain_of(label).casefold() != target}
+        wanted &= set(data.labels or labels)
+        yield corpus if wanted == labels else with_labels(corpus, wanted)
 
 
-def _other(domain: str, target: str) -> bool:
-    return domain.casefold() != target.casefold()
-
-
-def _targeted(name: str, experiment: Experiment) -> bool:
+def _is_target(name: str, experiment: Experiment, found: Corpora) -> bool:
     """Whether a corpus is of the target domain: its own is, or that of all its labels."""
     target = experiment.target.casefold()
     if experiment.data.layout == "folders":
         return name.casefold() == target
-    rows = corpora.catalogue().values()
+    rows = found.entries.values()
     known = {d.casefold(): d for row in rows for d in (row.domain, *row.domains.values())}
     if target and target not in known:
         names = ", ".join(sorted(known.values()))
         raise HardnerError(f"target: no domain is {experiment.target!r}; there are {names}")
-    return corpora.catalogue_entry(name).domain.casefold() == target
+    return found.entry(name).domain.casefold() == target
 
 
 def _folders(root: str) -> list[str]:
@@ -181,18 +172,3 @@ def _folders(root: str) -> list[str]:
             root, "no such folder; data.root is the one that holds the domains' folders"
         )
     return [path.name for path in Path(root).iterdir() if path.is_dir()]
-
-
-def _folder(root: str, name: str) -> Corpus:
-    splits = {split: _split(Path(root, name), split) for split in ("train", "devel")}
-    return Corpus(name, name, **splits)
-
-
-def _split(folder: Path, split: str) -> tuple[Sentence, ...]:
-    for path in (folder / f"{split}.tsv{ending}" for ending in ("", ".xz", ".gz")):
-        if path.is_file():
-            prefix = f"{folder.name}/{split}/"
-            return tuple(read_sentences(path, prefix=prefix))
-    if split == "train":
-        raise FileError(folder, "holds no train.tsv")
-    return ()

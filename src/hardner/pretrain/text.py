@@ -4,7 +4,8 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from hardner import corpora, files
+from hardner import files
+from hardner.corpora import Corpora
 from hardner.errors import FileError
 from hardner.formats.format import Report
 
@@ -47,10 +48,11 @@ def plain(text: str) -> str:
 
 def held_out(root: Path) -> frozenset[str]:
     """Every devel and test sentence of the catalogue's corpora under a root, as `plain`."""
-    rows = corpora.corpora_under(root)
+    corpora = Corpora.under(root)
+    rows = corpora.present()
     if not rows:
         raise FileError(root, "holds none of the corpora that `hardner corpora` knows")
-    found = (corpora.load_corpus(row.name, root, Report()) for row in rows)
+    found = (corpora.load(row.name, Report()) for row in rows)
     return frozenset(plain("".join(s.tokens)) for c in found for s in (*c.devel, *c.test))
 
 

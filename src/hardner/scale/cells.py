@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
+from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.execute import CellDone, EvaluationFolders, execute
 from hardner.evaluate.protocols import Protocol
 from hardner.evaluate.results import ResultFile, read_configs, read_results, record_config
 from hardner.evaluate.samples import SampleBook
 from hardner.evaluate.system import System
-from hardner.evaluate.targets import domain_of
 from hardner.files import read_text
 from hardner.scale.cluster import cluster, map_on_ray
 
@@ -48,9 +48,10 @@ def spread_cells(
         address: Of the cluster; by default one on this machine.
     """
     system = enter(protocol)
+    corpora = Corpora.under(desk.root, desk.catalogue)
     rows = [
         json.dumps({"targets": part.targets, "sizes": part.sizes})
-        for part in independent_parts(protocol, system, trains)
+        for part in independent_parts(protocol, system, trains, corpora)
     ]
     work = CellWork(protocol, enter, desk)
     with cluster(address) as ray:
@@ -64,11 +65,14 @@ def spread_cells(
                 yield CellDone(**{**done, "samples": tuple(done["samples"])})
 
 
-def independent_parts(protocol: Protocol, system: System, trains: bool) -> list[Protocol]:
+def independent_parts(
+    protocol: Protocol, system: System, trains: bool, corpora: Corpora
+) -> list[Protocol]:
     """Parts that share no training: cells, or all cells of the targets that a run serves."""
     if protocol.together and system.train == "sources and target":
         return [protocol]
     if trains and system.train == "sources":
+        domain_of = corpora.domain_of
         known = {domain_of(name) for name in protocol.sources}
         domains = dict.fromkeys(map(domain_of, protocol.targets))
         if not known.issuperset(domains):
