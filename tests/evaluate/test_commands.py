@@ -191,7 +191,7 @@ def test_a_run_is_tested_on_what_it_left_out(call, tmp_path):
         (("evaluate", "nowhere"), "nowhere: not a hardner model: no config.json in it"),
         (("evaluate", "mine", "--protocol", "x"), "no protocol 'x'; there are few_shot, "),
         (("evaluate", "mine", "--preset", "x", "--corpora", "Gene"), "no adaptation preset 'x'"),
-        (("evaluate", "mine", "--device", "tpu"), 'device: expected "auto" or "cpu" or "cuda"'),
+        (("evaluate", "mine", "--device", "tpu"), "unknown device 'tpu'; it is auto, cpu or cuda"),
         (("evaluate", "nowhere.toml"), "nowhere.toml: no such file or folder"),
         (("table", "nowhere"), "nowhere: no such file or folder"),
         (("plot", "shots", "nowhere"), "nowhere: no such file or folder"),
