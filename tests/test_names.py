@@ -8,8 +8,6 @@ from pathlib import Path
 import hardner
 
 PACKAGE = Path(hardner.__file__).parent
-FORMATS = {"read", "write", "sniff", "encode", "decode", "recognises"}
-"""What a module of `formats/` offers to the table of formats; `hardner.formats` has two of them."""
 ROUTES = {"router"}
 """Each module of `serve/routes/` is a FastAPI router."""
 ANYWHERE = {"main"}
@@ -43,11 +41,7 @@ def _names(target: ast.expr) -> list[ast.Name]:
 
 
 def allowed(name: str, place: str) -> bool:
-    return (
-        name in ANYWHERE
-        or (name in FORMATS and place.startswith("formats/"))
-        or (name in ROUTES and place.startswith("serve/routes/"))
-    )
+    return name in ANYWHERE or (name in ROUTES and place.startswith("serve/routes/"))
 
 
 def homonyms(sources: dict[str, str]) -> dict[str, list[str]]:
@@ -74,6 +68,6 @@ def test_the_check_sees_every_way_to_define_a_name() -> None:
     assert list(defined(first)) == ["a", "B", "C", "D", "E", "F", "g"]
     assert list(defined("from x import a\n_b = 1\nclass C:\n    def d(self): ...\n")) == ["C"]
     assert homonyms({"x.py": first, "y.py": "a = 1\n"}) == {"a": ["x.py", "y.py"]}
-    assert homonyms({"formats/x.py": "def read(): ...", "formats/y.py": "def read(): ..."}) == {}
-    assert homonyms({"x.py": "def read(): ...", "formats/y.py": "def read(): ..."}) == {}
+    routes = {f"serve/routes/{name}.py": "router = 1" for name in "xy"}
+    assert homonyms(routes) == {}
     assert homonyms({"x.py": "read = 1", "y.py": "read = 1"}) == {"read": ["x.py", "y.py"]}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hardner.errors import FileError, HardnerError
 from hardner.files import PathLike, head, is_standard, plain_name, shown_path
-from hardner.formats.ace import ACE
+from hardner.formats.ace import ACE_2005
 from hardner.formats.bioc import BIOC_JSON, BIOC_XML
 from hardner.formats.brat import BRAT
 from hardner.formats.conll import CONLL
@@ -45,7 +45,7 @@ __all__ = [
 
 # Of formats that share an ending, the last is written, and read where no other knows the content.
 _BUILT_IN = (
-    *(ONTONOTES, PUBTATOR, CONLL, BRAT, ACE, MEDLINE, BIOC_XML, BIOC_JSON, PRODIGY, DOCCANO),
+    *(ONTONOTES, PUBTATOR, CONLL, BRAT, ACE_2005, MEDLINE, BIOC_XML, BIOC_JSON, PRODIGY, DOCCANO),
     *(LABELSTUDIO, JSONL, DOCBIN, PARQUET, HTML, PLAIN_TEXT),
 )
 

@@ -91,7 +91,7 @@ def _entity(entity: Any, charseq: Any, text: str, path: Path) -> Entity:
     )
 
 
-ACE = Format(
+ACE_2005 = Format(
     "ace",
     _ENDINGS,
     "ACE 2005: a folder of .sgm and .apf.xml files, or one pair",
