@@ -233,7 +233,7 @@ def learnt_words(words: int, tasks: int = 8, shots: int = 5) -> None:
 def real(root: Path, iterations: int) -> None:
     from hardner.corpora import load_corpus
     from hardner.episodes import Sources
-    from hardner.meta.draws import drawing
+    from hardner.meta.loop import drawing
 
     names = ("BC5CDR-chem", "BC4CHEMD", "JNLPBA", "BC2GM", "LINNAEUS", "S800")
     sources = Sources.of_corpora([load_corpus(n, root) for n in names])

@@ -26,10 +26,9 @@ from hardner.adapt.recipe import Recipe, recipe_for
 from hardner.catalogue import BENCHMARK
 from hardner.evaluate.system import Model, with_word_vectors
 from hardner.meta.config import merged
-from hardner.meta.draws import drawing
 from hardner.meta.experiment import experiment
-from hardner.meta.heads import heads_for
-from hardner.meta.loop import initial_state, loop
+from hardner.meta.loop import drawing, initial_state, loop
+from hardner.meta.methods import heads_for
 from hardner.meta.network import build_network
 from hardner.meta.source_data import load_source_data, with_labels
 from hardner.model.layers import Params

@@ -9,10 +9,8 @@ from safetensors.torch import save_file
 
 from hardner.episodes import Sources
 from hardner.meta.distributed import ALONE, Ranks, join_ranks
-from hardner.meta.draws import drawing
-from hardner.meta.heads import heads_for
-from hardner.meta.loop import Training, initial_state, loop
-from hardner.meta.methods import MethodSettings, method
+from hardner.meta.loop import Training, drawing, initial_state, loop
+from hardner.meta.methods import MethodSettings, heads_for, method
 from hardner.meta.optim import Optimizer
 
 SOURCES = Sources.of({d: tiny.sentences(d) for d in tiny.DOMAINS})

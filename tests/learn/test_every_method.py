@@ -5,10 +5,8 @@ import tiny
 import torch
 
 from hardner.episodes import Sources
-from hardner.meta.draws import drawing
-from hardner.meta.heads import heads_for
-from hardner.meta.loop import Training, initial_state, loop
-from hardner.meta.methods import METHODS, Method, MethodSettings, method
+from hardner.meta.loop import Training, drawing, initial_state, loop
+from hardner.meta.methods import METHODS, Method, MethodSettings, heads_for, method
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import part_of
 from hardner.model.tagger import Tagger

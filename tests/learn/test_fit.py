@@ -13,7 +13,7 @@ from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.score import Breakdown, breakdown, score
 from hardner.evaluate.test_set import TestSet
-from hardner.meta.inner_loop import adapt_tasks
+from hardner.meta.inner import adapt_tasks
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import part_of
 

@@ -13,8 +13,7 @@ from hardner.adapt.fit import fit_samples, init_target_head, o_bias_for
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.test_set import TestSet
-from hardner.meta.inner import InnerLoop
-from hardner.meta.inner_loop import adapt_tasks
+from hardner.meta.inner import InnerLoop, adapt_tasks
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import SCORING, part_of
 from hardner.types import Sentence

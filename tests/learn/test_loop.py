@@ -9,10 +9,16 @@ import torch
 
 from hardner.batch import Ints, Store, bucket
 from hardner.episodes import Sources
-from hardner.meta.draws import draw_episodes, drawing, offsets
-from hardner.meta.heads import heads_for
-from hardner.meta.loop import Training, devel_loss, initial_state, loop
-from hardner.meta.methods import METHODS, MethodSettings, method
+from hardner.meta.loop import (
+    Training,
+    devel_loss,
+    draw_episodes,
+    drawing,
+    initial_state,
+    loop,
+    offsets,
+)
+from hardner.meta.methods import METHODS, MethodSettings, heads_for, method
 from hardner.model import crf, recurrent
 from hardner.model.layers import Params
 from hardner.model.runtime import CudaGraphRunner

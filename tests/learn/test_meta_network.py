@@ -5,10 +5,8 @@ import pytest
 import torch
 
 from hardner.batch import Batch, TagSet
-from hardner.meta.heads import heads_for
-from hardner.meta.inner import expand_per_task
-from hardner.meta.inner_loop import adapt_tasks
-from hardner.meta.methods import MethodSettings, method
+from hardner.meta.inner import adapt_tasks, expand_per_task
+from hardner.meta.methods import MethodSettings, heads_for, method
 from hardner.meta.outer import outer_step
 from hardner.model.characters import Characters
 from hardner.model.encoders import WordEncoder

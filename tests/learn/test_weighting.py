@@ -3,8 +3,8 @@
 import torch
 
 from hardner.meta.methods import scaled
+from hardner.meta.outer import hardness_weights, task_weights
 from hardner.meta.terms import Term, domain_term, tag_term
-from hardner.meta.weighting import hardness_weights, task_weights
 
 
 def test_weights_reproduce_eq_2_on_hand_numbers():

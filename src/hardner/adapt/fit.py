@@ -15,8 +15,14 @@ from hardner.adapt.negatives import negative_sentences
 from hardner.adapt.recipe import Recipe
 from hardner.adapt.self_training import TeacherLabels, label_by_teacher
 from hardner.batch import Ints, Store, TagSet
-from hardner.meta.inner import PROTOTYPES, InnerLoop, expand_per_task, inner_step
-from hardner.meta.inner_loop import adapt_tasks, losses_on
+from hardner.meta.inner import (
+    PROTOTYPES,
+    InnerLoop,
+    adapt_tasks,
+    expand_per_task,
+    inner_step,
+    losses_on,
+)
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.runtime import CudaGraphRunner, autocast, fit_autocast
 from hardner.model.tagger import Tagger

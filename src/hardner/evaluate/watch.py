@@ -16,9 +16,8 @@ from hardner.errors import HardnerError
 from hardner.evaluate.score import Breakdown, Score
 from hardner.evaluate.test_set import _WORDS_AT_ONCE, TestSet
 from hardner.jobs.device import resolve_device
-from hardner.meta.draws import drawing
 from hardner.meta.experiment import Experiment
-from hardner.meta.loop import initial_state, loop
+from hardner.meta.loop import drawing, initial_state, loop
 from hardner.meta.methods import Method
 from hardner.meta.network import build_network
 from hardner.meta.source_data import SourceData

@@ -14,12 +14,12 @@ import torch
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_binary
-from hardner.meta.draws import draw_episodes
 from hardner.meta.experiment import Experiment, read_experiment
 from hardner.meta.folder import EXPERIMENT, LOG, STATE
 from hardner.meta.log import LogEntry, read_log
+from hardner.meta.loop import draw_episodes
+from hardner.meta.outer import hardness_weights
 from hardner.meta.source_data import load_source_data
-from hardner.meta.weighting import hardness_weights
 from hardner.types import Sentence
 
 POINTS = 40

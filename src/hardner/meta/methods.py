@@ -5,7 +5,7 @@ None of them owns a loop, an optimiser or a network.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, cast
 
 from hardner.errors import HardnerError
 from hardner.meta.hypergradient import MetaGradient
@@ -13,6 +13,7 @@ from hardner.meta.inner import PROTOTYPES, InnerLoop
 from hardner.meta.optim import Optimizer
 from hardner.meta.outer import Objective
 from hardner.meta.terms import Term, domain_term, tag_term
+from hardner.model.heads import ExtentHead, Head, Pooling, SentenceHead, domain_head
 
 Draw = Literal["tasks", "split", "shuffled", "in turn"]
 
@@ -214,6 +215,21 @@ def method(name: str, settings: MethodSettings | None = None) -> Method:
         fresh=settings.fresh and made.objective.inner.steps > 0,
     )
     return replace(made, objective=replace(made.objective, inner=inner))
+
+
+def heads_for(method: Method, size: int, domains: int) -> dict[str, Head]:
+    """The heads that a method needs, by the name of their loss."""
+    made: dict[str, Head] = {}
+    for loss, kind in method.heads.items():
+        if loss == "domain":
+            made[loss] = domain_head(kind, size, domains)
+        elif loss == "mtcls":
+            made[loss] = ExtentHead(size)
+        elif loss == "bcls":
+            made[loss] = SentenceHead("bcls", size, 2, cast(Pooling, kind))
+        else:
+            made[loss] = SentenceHead("mcls", size, 4, cast(Pooling, kind))
+    return made
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.meta.experiment import Experiment
-from hardner.meta.heads import heads_for
+from hardner.meta.methods import heads_for
 from hardner.meta.source_data import SourceData
 from hardner.model.characters import ALPHABET, Characters
 from hardner.model.encoders import (

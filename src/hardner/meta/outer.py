@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,8 +12,7 @@ from hardner.batch import Batch
 from hardner.errors import HardnerError
 from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.hypergradient import MetaGradient, check_meta_gradient, implicit
-from hardner.meta.inner import InnerLoop, expand_per_task
-from hardner.meta.inner_loop import adapt_tasks, losses_on
+from hardner.meta.inner import InnerLoop, adapt_tasks, expand_per_task, losses_on
 from hardner.meta.sparse_embedding import gather_rows, scatter_rows
 from hardner.meta.terms import (
     Losses,
@@ -23,10 +22,10 @@ from hardner.meta.terms import (
     merged_gradient,
     separate_gradient,
 )
-from hardner.meta.weighting import Weighting, task_weights
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 
+Weighting = Literal["uniform", "hardness"]
 _Key = TypeVar("_Key")
 
 
@@ -144,6 +143,35 @@ def outer_step(
     else:
         combined = {n: g.detach() / tasks for n, g in grads.items()}
     return OuterResult(ordered, weights, ranks.summed(combined))
+
+
+def hardness_weights(losses: Tensor) -> Tensor:
+    """HGDA Eq. 2: gamma_i = L_i / sum_j L_j, over the tasks: [M] -> [M]."""
+    losses = losses.detach().clamp(min=0)
+    total = losses.sum()
+    even = torch.full_like(losses, 1 / losses.shape[0])
+    return torch.where(total > 0, losses / total.clamp(min=1e-30), even)
+
+
+def task_weights(
+    weighting: Weighting, terms: Sequence[Term], values: Sequence[Tensor]
+) -> dict[str, Tensor]:
+    """The weight of each task for each part that learns: part -> [M], summing to 1.
+
+    A part's hardness is that of what it learns from: the encoder's L_lab + lambda L_cls, the
+    decoder's L_lab, the classifier's L_cls. An adversarial sign does not make a task easier.
+    """
+    weights = {}
+    for part in sorted(learners(terms)):
+        felt = [
+            abs(term.signs[part]) * value
+            for term, value in zip(terms, values, strict=True)
+            if part in term.parts
+        ]
+        total = torch.stack(felt).sum(0)
+        even = torch.full_like(total, 1 / total.shape[0]).detach()
+        weights[part] = hardness_weights(total) if weighting == "hardness" else even
+    return weights
 
 
 def _shared_out(losses: Losses, shares: Sequence[float], batch: Batch) -> Losses:

@@ -21,11 +21,10 @@ from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.jobs.device import resolve_device
 from hardner.meta.distributed import ALONE, Ranks
-from hardner.meta.draws import drawing
 from hardner.meta.experiment import Experiment
 from hardner.meta.folder import MODEL, STATE, claim, held_log
 from hardner.meta.log import Diverged, RunLog
-from hardner.meta.loop import EpisodeRows, TrainingState, devel_loss, initial_state, loop
+from hardner.meta.loop import EpisodeRows, TrainingState, devel_loss, drawing, initial_state, loop
 from hardner.meta.network import Reading, build_network
 from hardner.meta.source_data import SourceData, load_source_data
 from hardner.model.describe import save_model

@@ -8,8 +8,7 @@ import tiny
 import torch
 
 from hardner.batch import Batch
-from hardner.meta.heads import heads_for
-from hardner.meta.methods import MethodSettings, method
+from hardner.meta.methods import MethodSettings, heads_for, method
 from hardner.meta.outer import OuterResult, outer_step, query_loss
 from hardner.meta.sparse_embedding import gather_rows
 from hardner.model.encoders import WordEncoder
