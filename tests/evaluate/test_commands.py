@@ -139,6 +139,65 @@ def test_an_experiment_is_trained_when_needed(call, tmp_path):
     assert len((tmp_path / "results" / "few_shot.jsonl").read_text().splitlines()) == 3
 
 
+ROWS = "".join(
+    f"""[{name}]
+domain = "{domain}"
+train = {{ path = "train.tsv" }}
+devel = {{ path = "devel.tsv" }}
+test = {{ path = "test.tsv" }}
+"""
+    for name, domain in (("Devices", "Device"), ("Implants", "Implant"))
+)
+
+
+def own_corpora(root: Path) -> None:
+    """Two small corpora outside the package."""
+    words = {"train": ("stent", "pump"), "devel": ("valve",), "test": ("stent", "valve")}
+    for name, label in (("Devices", "Device"), ("Implants", "Implant")):
+        (root / name).mkdir(parents=True)
+        for split, found in words.items():
+            lines = [f"The\tO\nold\tO\n{word}\tB-{label}\n.\tO\n\n" for word in found]
+            (root / name / f"{split}.tsv").write_text("".join(lines * 4))
+
+
+@pytest.mark.parametrize("beside", [True, False], ids=["beside the data", "by --catalogue"])
+def test_a_corpus_of_ones_own_is_a_row_outside_the_package(call, tmp_path, beside):
+    own_corpora(tmp_path / "data")
+    Path("data/catalogue.toml" if beside else "mine.toml").write_text(ROWS)
+    where = () if beside else ("--catalogue", "mine.toml")
+    code, out, err = call("corpora", "--root", "data", "--json", *where)
+    assert (code, err) == (0, "")
+    found = {row["name"]: row["splits"]["train"]["mentions"] for row in json.loads(out)}
+    assert found == {"Devices": 8, "Implants": 8}
+    data = ("--data.root", "data", "--data.corpora", "Devices,Implants", "--target", "Device")
+    small = [f"--encoder.{key}=4" for key in ("dimension", "hidden", "filters", "letters")]
+    few = ("--train.iterations=3", "--train.shots=2", "--devel.every=3", "--devel.episodes=2")
+    code, _, err = call("train", "multitask/gene", *data, *small, *few, "--device=cpu", *where)
+    assert code == 0, err
+    assert "runs/multitask-gene/model: 3 of 3 iterations" in err
+    few = ("--corpora", "Devices,Implants", "--shots", 2, "--samples", 1)
+    code, _, err = call("evaluate", "runs/multitask-gene", *few)
+    assert code == 0, err
+    (line,) = map(json.loads, Path("results/few_shot.jsonl").read_text().splitlines())
+    assert (line["corpus"], line["target_domain"]) == ("Devices", "Device")
+    code, _, err = call("errors", "runs/multitask-gene", "--corpus", "Implants", "--json")
+    assert (code, err) == (0, "")
+
+
+def test_named_experiments_say_what_they_miss(call, tmp_path):
+    own_corpora(tmp_path / "data")
+    Path("mine.toml").write_text(ROWS)
+    where = ("--root", "data", "--catalogue", "mine.toml", "--corpora", "Devices")
+    code, _, err = call("evaluate", "types-hgda/gene", *where, "--shots", 2, "--samples", 1)
+    assert (code, err) == (1, "hardner: data/BC2GM/train.tsv.xz: no such file or folder\n")
+    data = ("--data.root", "data", "--data.corpora", "Devices", "--catalogue", "mine.toml")
+    code, _, err = call("train", "multigranularity/bc2gm", *data)
+    said = (
+        "experiments/encoder: no such folder of a pre-trained transformer; --encoder.folder names"
+    )
+    assert (code, err) == (1, f"hardner: {said} another\n")
+
+
 def test_ctrl_c_stops_a_training_where_it_can_go_on(call, tmp_path, monkeypatch):
     (tmp_path / "hgda.toml").write_text(EXPERIMENT.replace("iterations = 2", "iterations = 6"))
     arguments = ("evaluate", "hgda.toml", "--corpora", "Gene", "--shots", "3", "--samples", 1)
@@ -188,7 +247,11 @@ def test_a_run_is_tested_on_what_it_left_out(call, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("evaluate", "nowhere"), "nowhere: not a hardner model: no config.json in it"),
+        (
+            ("evaluate", "hgda/diseases"),
+            "no experiment has that name; the nearest are hgda/disease",
+        ),
+        (("evaluate", "."), ".: not a hardner model: no config.json in it"),
         (("evaluate", "mine", "--protocol", "x"), "no protocol 'x'; there are few_shot, "),
         (("evaluate", "mine", "--preset", "x", "--corpora", "Gene"), "no adaptation preset 'x'"),
         (("evaluate", "mine", "--device", "tpu"), "unknown device 'tpu'; it is auto, cpu or cuda"),

@@ -117,7 +117,7 @@ def test_an_unknown_name_is_told_the_nearest(name: str, near: str) -> None:
     with pytest.raises(HardnerError) as found:
         load_experiment(name)
     said = str(found.value)
-    assert said.startswith(f"no experiment {name!r}; the nearest are ")
+    assert said.startswith(f"{name}: no such file or folder, and no experiment has that name; ")
     assert near in said
     assert "\n" not in said
 

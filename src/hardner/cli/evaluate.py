@@ -188,10 +188,7 @@ class SystemLoader:
     @property
     def trains(self) -> bool:
         """Whether there is an experiment to be run first."""
-        from hardner.meta.experiment_table import experiment_tables
-
-        named = self.path.as_posix() in experiment_tables() and not self.path.is_dir()
-        return named or self.path.suffix == ".toml"
+        return self.path.suffix == ".toml" or not self.path.exists()
 
 
 def _scored(

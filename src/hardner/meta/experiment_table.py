@@ -44,10 +44,10 @@ def load_experiment(name: str | Path, overrides: Mapping[str, Any] | None = None
         return experiment(tables[path.as_posix()], overrides)
     if path.suffix in (".toml", ".json") or path.is_file():
         return read_experiment(path, overrides)
-    near = get_close_matches(path.as_posix(), tables, 3, 0.0)
+    near = ", ".join(get_close_matches(path.as_posix(), tables, 3, cutoff=0.0))
     raise HardnerError(
-        f"no experiment {path.as_posix()!r}; the nearest are {', '.join(near)}, "
-        "`hardner experiments` lists all, and a file's name ends in .toml"
+        f"{name}: no such file or folder, and no experiment has that name; the nearest are {near} "
+        "(see hardner experiments)"
     )
 
 
