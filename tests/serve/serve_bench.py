@@ -10,8 +10,8 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from hardner.serve.app import create
-from hardner.serve.workbench import Settings, Workbench
+from hardner.serve.app import create_app
+from hardner.serve.workbench import Workbench, WorkbenchSettings
 from hardner.types import Entity, Span
 
 BASE = "http://localhost"
@@ -50,14 +50,14 @@ class Words:
         Path(path, "weights.safetensors").write_bytes(b"weights")
 
 
-def settings(folder: Path, **changes) -> Settings:
-    made = Settings(folder / "project.hardner", model=folder, load=lambda path: Words())
+def settings(folder: Path, **changes) -> WorkbenchSettings:
+    made = WorkbenchSettings(folder / "project.hardner", model=folder, load=lambda path: Words())
     return replace(made, **changes)
 
 
 @contextmanager
-def client(of: Settings, **options) -> Iterator[TestClient]:
-    with closing(Workbench(of)) as bench, TestClient(create(bench, **options), BASE) as made:
+def client(of: WorkbenchSettings, **options) -> Iterator[TestClient]:
+    with closing(Workbench(of)) as bench, TestClient(create_app(bench, **options), BASE) as made:
         yield made
 
 

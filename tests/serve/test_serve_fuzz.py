@@ -10,7 +10,7 @@ from schemathesis import Case
 from schemathesis.generation import GenerationMode
 from serve_bench import TEXT, adapting, add, add_type, client, label, settings
 
-from hardner.serve.app import routed
+from hardner.serve.app import create_routes
 from hardner.tag.predictor import Predictor
 
 EXAMPLES = 15
@@ -30,7 +30,7 @@ def served(tmp_path_factory):
         yield http
 
 
-schema = schemathesis.openapi.from_dict(routed().openapi())
+schema = schemathesis.openapi.from_dict(create_routes().openapi())
 schema.config.generation.update(modes=list(GenerationMode))
 
 

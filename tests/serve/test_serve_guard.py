@@ -9,8 +9,7 @@ import pytest
 from serve_bench import BASE, TEXT, add, add_type, client, label, settings
 from starlette.testclient import TestClient
 
-from hardner.serve import assets
-from hardner.serve.app import create, routed
+from hardner.serve.app import create_app, create_routes
 from hardner.serve.guard import HEADERS, LOOPBACK, _name
 from hardner.serve.server import _hosts, _is_loopback
 from hardner.serve.workbench import Limits, Workbench
@@ -29,10 +28,10 @@ def test_every_answer_has_its_headers(http):
 
 
 def test_an_error_of_ours_has_them_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("hardner.serve.routes.project.status", lambda *_: 1 / 0)
+    monkeypatch.setattr("hardner.serve.routes.project.project_status", lambda *_: 1 / 0)
     with (
         closing(Workbench(settings(tmp_path))) as bench,
-        TestClient(create(bench), BASE, raise_server_exceptions=False) as http,
+        TestClient(create_app(bench), BASE, raise_server_exceptions=False) as http,
     ):
         answer = http.get("/api/status")
     assert answer.status_code == 500
@@ -161,13 +160,15 @@ def test_no_path_leaves_the_page(http, path):
     assert "error" in answer.json()
 
 
-def test_the_files_of_the_page_are_those_of_the_folder(tmp_path):
+def test_the_files_of_the_page_are_those_of_the_folder(tmp_path, monkeypatch):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "list.js").write_text("1")
     (tmp_path / "secret.key").write_text("2")
-    found = assets.read(tmp_path)
-    assert list(found) == ["parts/list.js"]
-    assert found["parts/list.js"].type.startswith("text/javascript")
+    monkeypatch.setattr("hardner.serve.app._PAGE", tmp_path)
+    with client(settings(tmp_path)) as http:
+        found = http.get("/static/parts/list.js")
+        assert (found.text, found.headers["content-type"][:15]) == ("1", "text/javascript")
+        assert http.get("/static/secret.key").status_code == 404
 
 
 def test_an_unchanged_file_is_not_sent_again(http):
@@ -246,7 +247,7 @@ def test_other_methods_are_refused(http):
 
 
 def test_the_description_names_every_route():
-    described = routed().openapi()["paths"]
+    described = create_routes().openapi()["paths"]
     for path in ("/api/tag", "/api/adapt", "/api/suggest", "/api/models"):
         assert path in described
     add_here = described["/api/uploads"]["post"]["requestBody"]["content"]

@@ -1,7 +1,6 @@
 """Adapting beside the server, the models that come of it, tagging, and what to label next."""
 
 import io
-import json
 import os
 import signal
 import threading
@@ -23,8 +22,10 @@ from serve_bench import (
 )
 
 from hardner.errors import HardnerError
-from hardner.serve import engine, job, models, outcome, sheet, upcoming
-from hardner.serve.worker import Worker
+from hardner.serve import job, queue
+from hardner.serve.ipc import AdaptationOrder
+from hardner.serve.model_thread import ModelThread
+from hardner.serve.models import MODELS_KEPT
 from hardner.types import Sentence, Span
 
 
@@ -131,26 +132,27 @@ def test_the_order_holds_labels_and_nothing_of_the_held_out_part(tmp_path):
         label(http, 4, (1, 2, 1))
         http.post("/api/adapt", json={"keep": True})
         ended(http)
-    assert [s.spans for s in sheet.read(kept / "labelled.jsonl")] == [(Span(3, 4, "Disease"),)]
-    assert [s.tokens[1] for s in sheet.read(kept / "held_out.jsonl")] == ["asthma"]
-    assert {s.id for s in sheet.read(kept / "unlabelled.jsonl")} == {"2", "3"}
-    assert json.loads((kept / "order.json").read_text())["keep"]
+    order = AdaptationOrder.read(kept)
+    assert [s.spans for s in order.labelled] == [(Span(3, 4, "Disease"),)]
+    assert [s.tokens[1] for s in order.held_out] == ["asthma"]
+    assert {s.id for s in order.unlabelled} == {"2", "3"}
+    assert (order.keep, order.force, order.base) == (True, False, tmp_path)
 
 
 def test_models_can_be_changed_and_let_go(tmp_path):
     with started(tmp_path) as http:
         labelled(http)
-        for number in range(1, models.KEPT + 2):
+        for number in range(1, MODELS_KEPT + 2):
             http.post("/api/adapt", json={})
             assert ended(http, number)["state"] == "done"
         listed = http.get("/api/models").json()["models"]
-        assert len(listed) == models.KEPT + 1
+        assert len(listed) == MODELS_KEPT + 1
         newest, older = listed[0]["id"], listed[1]["id"]
         assert http.delete(f"/api/models/{newest}").status_code == 409
         assert http.post(f"/api/models/{older}/use", json={}).json()["current"]
         assert http.delete(f"/api/models/{newest}").status_code == 200
         assert http.get(f"/api/models/{newest}/zip").status_code == 404
-        assert len(http.get("/api/curve").json()["points"]) == models.KEPT + 1
+        assert len(http.get("/api/curve").json()["points"]) == MODELS_KEPT + 1
         assert http.delete("/api/models/1").status_code == 409
         swept(http)
 
@@ -182,7 +184,7 @@ def test_tagging_by_script(http):
 
 
 def test_texts_that_wait_are_tagged_together():
-    model, worker = Words(), Worker()
+    model, worker = Words(), ModelThread()
     hold = threading.Event()
     worker.use(1, lambda: hold.wait(10) and model)
     texts = [f"{'asthma ' * n}" for n in range(40)]
@@ -215,19 +217,19 @@ class Offered:
 def test_never_the_same_entity_twice_in_a_row():
     mentions = ["Asthma", "asthma", "asthma", "fever", "fever", "gout"]
     offered = [Offered(Sentence(("about", mention))) for mention in mentions]
-    order = [one.sentence.tokens[1].lower() for one in upcoming.apart(offered, {"asthma"})]
+    order = [one.sentence.tokens[1].lower() for one in queue.spread_mentions(offered, {"asthma"})]
     assert order == ["fever", "asthma", "fever", "asthma", "gout", "asthma"]
-    assert upcoming.apart(offered[:3], {"asthma"}) == []
+    assert queue.spread_mentions(offered[:3], {"asthma"}) == []
 
 
 def test_what_to_label_next(http, monkeypatch):
     asked = {}
 
-    def hardest(model, sentences, n, known, label):
+    def suggest(model, sentences, n, *, label, known):
         asked.update(ids=[s.id for s in sentences], known=[s.id for s in known], label=label)
         return [Offered(sentence) for sentence in sentences][:n]
 
-    monkeypatch.setattr(engine, "hardest", hardest)
+    monkeypatch.setattr("hardner.tag.suggest.suggest_sentences", suggest)
     labelled(http)
     add(http, "A longer sentence is harder for this model than others are.", "Held out.")
     http.patch("/api/documents/3", json={"held_out": True})
@@ -246,7 +248,7 @@ def test_changes_between_two_models():
     sentences = [Sentence(tuple("abcdefghijk"), id="7"), Sentence(tuple("xyz"), id="8")]
     before = [[(Span(0, 1, "D"), 0.9), (Span(9, 10, "D"), 0.4)], [(Span(0, 1, "Other"), 1.0)]]
     after = [[(Span(0, 1, "D"), 0.8)], [(Span(1, 3, "D"), 0.7)]]
-    found = outcome.changes(sentences, before, after, {"D"})
+    found = job.compare_spans(sentences, before, after, {"D"})
     assert (found["kept"], found["gained_total"], found["lost_total"]) == (1, 1, 1)
     assert found["gained"][0] | {"score": 0} == {
         "sentence": 8, "text": "y z", "label": "D", "score": 0, "before": "x", "after": "",
@@ -260,30 +262,29 @@ def test_the_held_out_part_is_scored(tmp_path):
         Sentence(("asthma", "fever"), (Span(1, 2, "Disease"),), "5"),
         Sentence(("asthma",), (Span(0, 1, "Disease"), Span(0, 1, "Other")), "6"),
     ]
-    found = outcome.judged(made, gold, ["Disease"])
+    found = job.score_held_out(made, gold, ["Disease"])
     assert (found["precision"], found["recall"]) == (0.5, 0.5)
     assert {(m["kind"], m["sentence"]) for m in found["mistakes"]} == {
         ("missed", 5),
         ("spurious", 5),
     }
-    assert outcome.judged(made, [], ["Disease"]) is None
+    assert job.score_held_out(made, [], ["Disease"]) is None
 
 
 def test_several_types_are_learnt_one_beside_the_other(tmp_path, monkeypatch):
     said, orders = [], []
 
-    def adapted(model, sentences, label, keep, force, heard):
+    def adapted(model, sentences, label, keep, force, on_progress):
         orders.append((label, keep, [s.spans for s in sentences]))
-        heard(1, 2)
-        return Words(label), engine.Learnt(label, 1, 3 if label == "A" else 1, 0.8, 0.5, 1, 0.1, 10)
+        on_progress(1, 2)
+        mentions = 3 if label == "A" else 1
+        return Words(label), job.TypeResult(label, 1, mentions, 0.8, 0.5, 1, 0.1, 10)
 
-    monkeypatch.setattr(engine, "load", lambda folder: Words())
-    monkeypatch.setattr(engine, "adapted", adapted)
+    monkeypatch.setattr(job, "load_predictor", lambda folder: Words())
+    monkeypatch.setattr(job, "_adapt", adapted)
     both = Sentence(("a", "b"), (Span(0, 1, "A"), Span(0, 2, "B")), "1")
-    for name, rows in (("labelled", [both]), ("held_out", []), ("unlabelled", [])):
-        sheet.write(tmp_path / f"{name}.jsonl", rows)
-    (tmp_path / "order.json").write_text('{"keep": false, "force": false, "base": null}')
-    job.run(tmp_path, said.append)
+    AdaptationOrder([both], [], [], keep=False, force=False, base=None).write(tmp_path)
+    job.run_order(tmp_path, said.append)
     assert orders == [("A", False, [(Span(0, 1, "A"),)]), ("B", True, [(Span(0, 2, "B"),)])]
     assert {"stage": "adapting", "done": 3, "total": 4} in said
     assert said[-1]["result"]["f1"] == pytest.approx(0.8)

@@ -26,10 +26,9 @@ from hardner.errors import HardnerError
 from hardner.model.describe import save_model
 from hardner.model.encoders import WordEncoder
 from hardner.model.tagger import Tagger
-from hardner.serve.schema import APPLICATION
-from hardner.serve.server import serve
-from hardner.serve.store import Store
-from hardner.serve.workbench import Settings
+from hardner.serve.database import APPLICATION_ID, ProjectDatabase
+from hardner.serve.server import run_server
+from hardner.serve.workbench import WorkbenchSettings
 from hardner.tag.predictor import load
 
 TRAIN = tiny.ROOT / "Disease" / "train.tsv"
@@ -236,8 +235,8 @@ def test_what_cannot_be_opened_is_one_line(tmp_path):
     with closing(sqlite3.connect(tmp_path / "other")) as other:
         other.executescript("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
     with closing(sqlite3.connect(tmp_path / "newer")) as newer:
-        newer.executescript(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 99")
-    with closing(Store(tmp_path / "held")):
+        newer.executescript(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 99")
+    with closing(ProjectDatabase(tmp_path / "held")):
         for name, says in (
             ("text", "not a project"),
             ("other", "not a project"),
@@ -246,11 +245,11 @@ def test_what_cannot_be_opened_is_one_line(tmp_path):
             ("no/where", "cannot be opened"),
         ):
             with pytest.raises(HardnerError, match=says) as refused:
-                serve(Settings(tmp_path / name), "127.0.0.1", 0, print)
+                run_server(WorkbenchSettings(tmp_path / name), "127.0.0.1", 0, print)
             assert "\n" not in str(refused.value)
-    Store(tmp_path / "held").close()
+    ProjectDatabase(tmp_path / "held").close()
     with pytest.raises(HardnerError, match="cannot listen"):
-        serve(Settings(tmp_path / "new"), "nowhere.invalid", 0, print)
+        run_server(WorkbenchSettings(tmp_path / "new"), "nowhere.invalid", 0, print)
     with pytest.raises(HardnerError, match="no such model folder"):
         command(tmp_path / "new", model=tmp_path / "missing")
     assert not (tmp_path / "new").exists()

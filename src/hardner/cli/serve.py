@@ -39,8 +39,8 @@ def serve_command(
     - `hardner serve devices.hardner --port 9000 --no-browser`
     """
     try:
-        from hardner.serve.server import serve as run
-        from hardner.serve.workbench import Settings
+        from hardner.serve.server import run_server
+        from hardner.serve.workbench import WorkbenchSettings
     except ModuleNotFoundError as error:
         raise HardnerError(f"needs {error.name}; install hardner[serve]") from None
     if model is not None and not model.is_dir():
@@ -51,4 +51,4 @@ def serve_command(
         if browser:
             threading.Timer(0.5, webbrowser.open, (address,)).start()
 
-    run(Settings(project, model), host, port, ready)
+    run_server(WorkbenchSettings(project, model), host, port, ready)

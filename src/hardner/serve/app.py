@@ -1,30 +1,50 @@
-"""The application: routes over a workbench, errors as one line of JSON, a guard around all."""
+"""The web application: routes over a workbench, the page, and errors as one line of JSON."""
 
-from collections.abc import Collection
+import hashlib
+from collections.abc import Collection, Iterator
+from html import escape
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 import hardner
 from hardner.errors import HardnerError
-from hardner.serve import assets, reference
-from hardner.serve.bodies import ErrorAnswer
 from hardner.serve.errors import Missing, Refused
-from hardner.serve.guard import LOOPBACK, Guard
-from hardner.serve.routes import documents, labels, models, project, use
+from hardner.serve.guard import LOOPBACK, RequestGuard
+from hardner.serve.routes import documents, labels, models, project
 from hardner.serve.workbench import Workbench
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer} for status in (400, 401, 403, 404, 409, 413, 415, 422, 429)
+_PAGE = Path(__file__).parent / "page"
+_MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
 }
+_ERRORS = (400, 401, 403, 404, 409, 413, 415, 422, 429)
+_DOCS_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem }
+code, pre { font-family: ui-monospace, monospace; font-size: .9em }
+pre { background: #8882; padding: .5rem; overflow: auto }
+section { border-top: 1px solid #8886; margin-top: 1rem } h2 { font-size: 1.1rem }
+:root { color-scheme: light dark }
+"""
 
 
-def create(
+class ErrorAnswer(BaseModel):
+    """What is wrong, in one line."""
+
+    error: str
+
+
+def create_app(
     bench: Workbench, hosts: Collection[str] = LOOPBACK, token: str | None = None
 ) -> ASGIApp:
     """The application over a workbench.
@@ -34,12 +54,12 @@ def create(
         hosts: Names that the Host header may have; ``*`` stands for any IP address.
         token: What a request has to bring, if anything.
     """
-    app = routed()
+    app = create_routes()
     app.state.bench = bench
-    return Guard(app, hosts, token, bench.settings.limits)
+    return RequestGuard(app, hosts, token, bench.settings.limits)
 
 
-def routed() -> FastAPI:
+def create_routes() -> FastAPI:
     """The application without a workbench and without its guard."""
     app = FastAPI(
         title="hardner serve",
@@ -47,73 +67,131 @@ def routed() -> FastAPI:
         version=hardner.__version__,
         docs_url=None,
         redoc_url=None,
-        responses=REFUSALS,
+        responses={
+            s: {"model": ErrorAnswer} for s in (400, 401, 403, 404, 409, 413, 415, 422, 429)
+        },
     )
-    for part in (project, documents, labels, models, use):
+    for part in (project, documents, labels, models):
         app.include_router(part.router)
     _add_page(app)
     app.add_exception_handler(HardnerError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(ClientDisconnect, _left)
+    app.add_exception_handler(ClientDisconnect, _disconnected)
     app.add_exception_handler(Exception, _failed)
     return app
 
 
 def _add_page(app: FastAPI) -> None:
-    held = assets.read()
-
-    def asset(request: Request, name: str) -> Response:
-        found = held.get(name)
-        if found is None:
-            raise Missing("there is no such file")
-        headers = {"etag": found.tag, "cache-control": "no-cache"}
-        if request.headers.get("if-none-match") == found.tag:
-            return Response(status_code=304, headers=headers)
-        return Response(found.data, media_type=found.type, headers=headers)
-
-    @app.get("/", include_in_schema=False)
-    def index(request: Request) -> Response:
-        return asset(request, "index.html")
+    # Read once: a request names a key of this table, never a path.
+    files = {
+        path.relative_to(_PAGE).as_posix(): path.read_bytes()
+        for path in _PAGE.rglob("*")
+        if path.suffix in _MEDIA_TYPES
+    }
 
     @app.get("/static/{name:path}", include_in_schema=False)
     def static(request: Request, name: str) -> Response:
-        return asset(request, name)
+        if name not in files:
+            raise Missing("there is no such file")
+        tag = f'"{hashlib.sha256(files[name]).hexdigest()[:16]}"'
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(files[name], headers=headers, media_type=_MEDIA_TYPES[Path(name).suffix])
+
+    @app.get("/", include_in_schema=False)
+    def index(request: Request) -> Response:
+        return static(request, "index.html")
 
     @app.get("/docs", include_in_schema=False)
     def docs() -> Response:
-        return Response(reference.page(app.openapi()), media_type="text/html; charset=utf-8")
+        return Response(_docs_page(app.openapi()), media_type=_MEDIA_TYPES[".html"])
 
     @app.get("/docs.css", include_in_schema=False)
     def docs_style() -> Response:
-        return Response(reference.STYLE, media_type="text/css; charset=utf-8")
+        return Response(_DOCS_STYLE, media_type=_MEDIA_TYPES[".css"])
 
 
-def _line(message: str) -> str:
-    return " ".join(message.encode("utf-8", "replace").decode().split())
+def _docs_page(description: dict[str, Any]) -> str:
+    """The OpenAPI description for people, as one page without scripts, which its policy forbids."""
+    title, about = escape(description["info"]["title"]), escape(description["info"]["description"])
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f'<link rel="stylesheet" href="/docs.css"><title>{title}</title></head>'
+        f"<body><main><h1>{title}</h1><p>{about} "
+        'The same for machines: <a href="/openapi.json">openapi.json</a>.</p>'
+        f"{''.join(_docs_sections(description))}</main></body></html>"
+    )
+
+
+def _docs_sections(description: dict[str, Any]) -> Iterator[str]:
+    schemas = description["components"]["schemas"]
+    for path, methods in description["paths"].items():
+        for method, route in methods.items():
+            yield f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>"
+            yield f"<p>{escape(route.get('description', ''))}</p>"
+            if given := route.get("parameters"):
+                rows = "".join(
+                    f"<li><code>{escape(p['name'])}</code> ({p['in']}): "
+                    f"<code>{escape(_type(p['schema'], schemas))}</code></li>"
+                    for p in given
+                )
+                yield f"<ul>{rows}</ul>"
+            for kind, body in route.get("requestBody", {}).get("content", {}).items():
+                shape = _type(body["schema"], schemas)
+                yield f"<p>Body, {escape(kind)}:</p><pre>{escape(shape)}</pre>"
+            yield "</section>"
+
+
+def _type(schema: dict[str, Any], schemas: dict[str, Any], depth: int = 0) -> str:
+    """A schema in short: names of types, objects spelled out."""
+    if "$ref" in schema:
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema:
+        return " | ".join(_type(one, schemas, depth) for one in schema["anyOf"])
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    if schema.get("type") == "array":
+        return f"[{_type(schema['items'], schemas, depth)}, ...]"
+    if "properties" in schema:
+        inner = "  " * (depth + 1)
+        needed = schema.get("required", [])
+        rows = (
+            f"{inner}{name}{'' if name in needed else '?'}: {_type(one, schemas, depth + 1)}"
+            for name, one in schema["properties"].items()
+        )
+        return "{\n" + ",\n".join(rows) + "\n" + "  " * depth + "}"
+    return str(schema.get("type", "any"))
+
+
+def _error(status: int, message: str, **extra: Any) -> JSONResponse:
+    """The message on one line; half surrogates in it, which JSON text may hold, are replaced."""
+    line = " ".join(message.encode("utf-8", "replace").decode().split())
+    return JSONResponse({"error": line, **extra}, status)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    status, extra = (error.status, error.extra) if isinstance(error, Refused) else (422, {})
-    return JSONResponse({"error": _line(str(error)), **extra}, status)
+    if isinstance(error, Refused):
+        return _error(error.status, str(error), **error.extra)
+    return _error(422, str(error))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return JSONResponse({"error": _line(f"{where}: {first['msg']}")}, 422)
+    return _error(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": _line(error.detail)}, error.status_code, error.headers)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
-async def _left(request: Request, error: Exception) -> Response:
-    """For one who went away before the whole request was there, and will not read this."""
-    return JSONResponse({"error": "the request was cut short"}, 400)
+async def _disconnected(request: Request, error: Exception) -> Response:
+    return _error(400, "the request was cut short")  # nobody reads it
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "hardner failed at this; the terminal says more"}, 500)
+    return _error(500, "hardner failed at this; the terminal says more")

@@ -1,208 +1,233 @@
-"""The documents of a project: added, listed, searched, read sentence by sentence, removed."""
+"""The documents of a project: cut into sentences, added, listed, searched, changed, removed."""
 
-import json
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from hardner.serve import events, mention_types
+from hardner.schemes import non_overlapping
+from hardner.serve.database import Database, compact_json, record_event
 from hardner.serve.errors import Missing, Refused
-from hardner.serve.prepared import Prepared
-from hardner.serve.store import Database
-from hardner.types import Sentence
+from hardner.serve.mention_types import ensure_types, type_numbers
+from hardner.serve.models import current_model_number
+from hardner.text import Problem, sentences
+from hardner.types import Document, Sentence, Span
 
-OPENING = 120
-"""Characters of a document that a list shows."""
-SENTENCE = """sentences.id, sentences.document, position, version, state, spans, rejected, tokens,
-    start, stop, substr(documents.text, start + 1, stop - start) AS text"""
-"""Columns of a sentence, joined with its document."""
-LABELLED = "EXISTS (SELECT 1 FROM sentences WHERE document = documents.id AND state <> 'open')"
-FOUND = """id IN (SELECT document FROM predictions CROSS JOIN sentences ON sentences.id = sentence
+_LONGEST = 400
+"""Tokens of a sentence; a longer one is shown and labelled in parts."""
+_OPENING = 120
+"""Characters of a document in a list."""
+_WORD = re.compile(r"\w+")
+HAS_LABELS = "EXISTS (SELECT 1 FROM sentences WHERE document = documents.id AND state <> 'open')"
+"""Condition on a document: a sentence of it is labelled, or marked as holding no mention."""
+# CROSS JOIN keeps SQLite to this order of the tables, in which the indexes serve.
+_WITH = """id IN (SELECT document FROM predictions CROSS JOIN sentences ON sentences.id = sentence
            WHERE model = :model AND {})"""
-FILTERS = {
+_COUNT = """(SELECT count(*) FROM sentences CROSS JOIN predictions ON sentence = sentences.id
+     WHERE document = documents.id AND model = :model AND {})"""
+_FILTERS = {
     "all": "1",
-    "labelled": LABELLED,
-    "unlabelled": f"NOT {LABELLED}",
-    "suggested": FOUND.format("suggested"),
-    "disagreeing": FOUND.format("disagrees"),
+    "labelled": HAS_LABELS,
+    "unlabelled": f"NOT {HAS_LABELS}",
+    "suggested": _WITH.format("suggested"),
+    "disagreeing": _WITH.format("disagrees"),
     "held_out": "held_out",
 }
-ROW = f"""SELECT id, name, substr(text, 1, {OPENING}) AS opening, held_out,
+_ROW = f"""SELECT id, name, substr(text, 1, {_OPENING}) AS opening, held_out,
     (SELECT count(*) FROM sentences WHERE document = documents.id) AS sentences,
     (SELECT count(*) FROM sentences WHERE document = documents.id AND state <> 'open') AS labelled,
-    (SELECT count(*) FROM sentences CROSS JOIN predictions ON sentence = sentences.id
-     WHERE document = documents.id AND model = :model AND suggested) AS suggested,
-    (SELECT count(*) FROM sentences CROSS JOIN predictions ON sentence = sentences.id
-     WHERE document = documents.id AND model = :model AND disagrees) AS disagreeing
+    {_COUNT.format("suggested")} AS suggested, {_COUNT.format("disagrees")} AS disagreeing
     FROM documents"""
-_WORD = re.compile(r"\w+")
 
 
-def add(database: Database, prepared: Sequence[Prepared], held_out: bool) -> dict[str, Any]:
-    """Adds documents with their labels; returns what was added."""
-    labels = {span.label for document in prepared for row in document.rows for span in row.spans}
-    made = mention_types.ensure(database, sorted(labels))
-    numbers = mention_types.numbers(database)
-    first = _next(database, "documents")
-    row_number = _next(database, "sentences")
-    sentences = labelled = mentions = 0
+@dataclass(frozen=True, slots=True)
+class PreparedDocument:
+    """A document on its way into the project."""
+
+    name: str
+    text: str
+    sentences: tuple[Sentence, ...]
+    """Of bounded length, with offsets in the text."""
+    labelled: bool
+    """Whether sentences without a label hold no mention; otherwise they are open."""
+    warnings: tuple[str, ...]
+
+
+def prepare_document(document: Document, labelled: bool = False) -> PreparedDocument:
+    """Split a document into sentences and align its mentions to their tokens.
+
+    A document with mentions counts as labelled.
+    """
+    if any(sentence.offsets is None for sentence in document.sentences):
+        document = replace(document, sentences=())
+    warnings: list[str] = []
+
+    def left_out(problem: Problem) -> None:
+        warnings.append(f"{document.id}: {problem.entity.text!r} {problem.reason}; left out")
+
+    held: list[Sentence] = []
+    for sentence in sentences(document, left_out):
+        kept = _longest_of_each_label(sentence.spans)
+        if count := len(sentence.spans) - len(kept):
+            warnings.append(f"{sentence.id}: {count} within another of its type; left out")
+        held += _cut(replace(sentence, spans=kept))
+    labelled = labelled or any(sentence.spans for sentence in held)
+    return PreparedDocument(document.id, document.text, tuple(held), labelled, tuple(warnings))
+
+
+def _longest_of_each_label(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The spans without those that overlap a longer one of their label."""
+    longest = non_overlapping(sorted(spans), lambda s: s.start - s.end, lambda s: [s.label])
+    return tuple(longest)
+
+
+def _cut(sentence: Sentence) -> Iterator[Sentence]:
+    """The sentence in parts of at most `_LONGEST` tokens, cut outside its mentions."""
+    assert sentence.offsets is not None
+    start = 0
+    while start < len(sentence):
+        end = longest = min(len(sentence), start + _LONGEST)
+        while crossing := [s.start for s in sentence.spans if s.start < end < s.end]:
+            end = min(crossing)
+            if end <= start:  # one mention fills the part: cut it, too
+                end = longest
+                break
+        spans = tuple(
+            Span(s.start - start, min(s.end, end) - start, s.label)
+            for s in sentence.spans
+            if start <= s.start < end
+        )
+        tokens, offsets = sentence.tokens[start:end], sentence.offsets[start:end]
+        yield Sentence(tokens, spans, sentence.id, offsets)
+        start = end
+
+
+def add_documents(
+    database: Database, prepared: Sequence[PreparedDocument], held_out: bool
+) -> dict[str, Any]:
+    """Add documents with their labels; returns what was added."""
+    every = [sentence for document in prepared for sentence in document.sentences]
+    new_types = ensure_types(database, sorted({s.label for one in every for s in one.spans}))
+    types = type_numbers(database)
+    first = _next_number(database, "documents")
+    sentence = _next_number(database, "sentences")
     for number, document in enumerate(prepared, first):
         name = document.name or f"document-{number}"
         database.execute(
             "INSERT INTO documents (id, name, text, held_out) VALUES (?, ?, ?, ?)",
             (number, name, document.text, held_out),
         )
-        database.execute(
-            "INSERT INTO words (rowid, name, text) VALUES (?, ?, ?)", (number, name, document.text)
-        )
+        _index_words(database, number, name, document.text)
+        rows = (_sentence_row(one, document.labelled, types) for one in document.sentences)
         database.executemany(
             """INSERT INTO sentences (id, document, position, start, stop, tokens, state, spans)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            (
-                (row_number + place, number, place, *row.values(document.labelled, numbers))
-                for place, row in enumerate(document.rows)
-            ),
+            ((sentence + place, number, place, *row) for place, row in enumerate(rows)),
         )
-        row_number += len(document.rows)
-        sentences += len(document.rows)
-        labelled += len(document.rows) * document.labelled
-        mentions += sum(len(row.spans) for row in document.rows)
+        sentence += len(document.sentences)
     if prepared:
-        events.record(database, "add", document=first, after={"documents": len(prepared)})
+        record_event(database, "add", document=first, after={"documents": len(prepared)})
     return {
         "added": len(prepared),
         "first": first if prepared else None,
         "last": first + len(prepared) - 1 if prepared else None,
-        "sentences": sentences,
-        "labelled": labelled,
-        "mentions": mentions,
-        "types": made,
+        "sentences": len(every),
+        "labelled": sum(len(document.sentences) for document in prepared if document.labelled),
+        "mentions": sum(len(sentence.spans) for sentence in every),
+        "types": new_types,
     }
 
 
-def _next(database: Database, table: str) -> int:
+def _next_number(database: Database, table: str) -> int:
     (highest,) = database.execute(f"SELECT max(id) FROM {table}").fetchone()
     return int(highest or 0) + 1
 
 
-def listed(
-    database: Database,
-    model: int | None,
-    query: str,
-    which: str,
-    after: int,
-    offset: int,
-    limit: int,
+def _sentence_row(
+    sentence: Sentence, labelled: bool, types: dict[str, int]
+) -> tuple[int, int, str, str, str]:
+    """The columns start, stop, tokens, state and spans."""
+    assert sentence.offsets
+    start, stop = sentence.offsets[0][0], sentence.offsets[-1][1]
+    tokens = [edge - start for offset in sentence.offsets for edge in offset]
+    marks = sorted((span.start, span.end, types[span.label]) for span in sentence.spans)
+    state = "open" if not labelled else "labelled" if marks else "none"
+    return start, stop, compact_json(tokens), state, compact_json(marks)
+
+
+def _index_words(database: Database, number: int, name: str, text: str) -> None:
+    values = (number, name, text)
+    database.execute("INSERT INTO words (rowid, name, text) VALUES (?, ?, ?)", values)
+
+
+def list_documents(
+    database: Database, query: str, which: str, after: int, offset: int, limit: int
 ) -> dict[str, Any]:
     """A page of the documents, in the order they were added, and how many there are."""
-    where = f"NOT removed AND {FILTERS[which]}"
+    where = f"NOT removed AND {_FILTERS[which]}"
+    model = current_model_number(database)
     values: dict[str, Any] = {"model": model, "after": after, "offset": offset, "limit": limit}
     if query.strip():
+        # Quoted, words are no operators of the full-text search; the star matches beginnings.
         values["words"] = " ".join(f'"{word}"*' for word in _WORD.findall(query))
         if not values["words"]:
             return {"total": 0, "documents": [], "next": None}
         where += " AND id IN (SELECT rowid FROM words WHERE words MATCH :words)"
     (total,) = database.execute(f"SELECT count(*) FROM documents WHERE {where}", values).fetchone()
     rows = database.execute(
-        f"{ROW} WHERE {where} AND id > :after ORDER BY id LIMIT :limit OFFSET :offset", values
-    ).fetchall()
-    found = [_row(row) for row in rows]
-    return {
-        "total": total,
-        "documents": found,
-        "next": found[-1]["id"] if len(found) == limit else None,
-    }
+        f"{_ROW} WHERE {where} AND id > :after ORDER BY id LIMIT :limit OFFSET :offset", values
+    )
+    found = [_as_json(row) for row in rows]
+    following = found[-1]["id"] if len(found) == limit else None
+    return {"total": total, "documents": found, "next": following}
 
 
-def _row(row: sqlite3.Row) -> dict[str, Any]:
+def _as_json(row: sqlite3.Row) -> dict[str, Any]:
     return {**dict(row), "held_out": bool(row["held_out"])}
 
 
-def one(database: Database, model: int | None, number: int) -> dict[str, Any]:
-    """A document as a list shows it."""
-    values = {"model": model, "id": number}
-    row = database.execute(f"{ROW} WHERE NOT removed AND id = :id", values).fetchone()
-    if row is None:
-        raise Missing(f"there is no document {number}")
-    return _row(row)
+def find_document(database: Database, number: int) -> dict[str, Any]:
+    """The document of that number, as a list shows it."""
+    values = {"model": current_model_number(database), "id": number}
+    for row in database.execute(f"{_ROW} WHERE NOT removed AND id = :id", values):
+        return _as_json(row)
+    raise Missing(f"there is no document {number}")
 
 
-def text_of(database: Database, number: int) -> str:
+def document_text(database: Database, number: int) -> str:
     """The text of a document."""
-    row = database.execute(
-        "SELECT text FROM documents WHERE NOT removed AND id = ?", (number,)
-    ).fetchone()
-    if row is None:
-        raise Missing(f"there is no document {number}")
-    return str(row["text"])
+    values = (number,)
+    for row in database.execute("SELECT text FROM documents WHERE NOT removed AND id = ?", values):
+        return str(row["text"])
+    raise Missing(f"there is no document {number}")
 
 
-def sentence_rows(database: Database, number: int, start: int, limit: int) -> list[sqlite3.Row]:
-    """Sentences of a document, from the one at place ``start`` on."""
-    return database.execute(
-        f"""SELECT {SENTENCE} FROM sentences JOIN documents ON documents.id = document
-            WHERE document = ? AND position >= ? ORDER BY position LIMIT ?""",
-        (number, start, limit),
-    ).fetchall()
-
-
-def sentences_of(database: Database, numbers: Sequence[int]) -> list[sqlite3.Row]:
-    """The sentences of these numbers that are there, in their order."""
-    wanted = json.dumps([*numbers])
-    rows = database.execute(
-        f"""SELECT {SENTENCE} FROM json_each(?) CROSS JOIN sentences ON sentences.id = value
-            CROSS JOIN documents ON documents.id = document WHERE NOT removed""",
-        (wanted,),
-    )
-    found = {row["id"]: row for row in rows}
-    return [found[number] for number in numbers if number in found]
-
-
-def sentence_row(database: Database, number: int) -> sqlite3.Row:
-    """The sentence of that number."""
-    rows = sentences_of(database, [number])
-    if not rows:
-        raise Missing(f"there is no sentence {number}")
-    return rows[0]
-
-
-def tokens_of(row: sqlite3.Row) -> tuple[str, ...]:
-    """The words of a sentence."""
-    text, flat = row["text"], json.loads(row["tokens"])
-    return tuple(text[a:b] for a, b in zip(flat[::2], flat[1::2], strict=True))
-
-
-def bare(database: Database, numbers: Sequence[int]) -> list[Sentence]:
-    """The sentences of these numbers without their labels, named by their numbers."""
-    rows = sentences_of(database, numbers)
-    return [Sentence(tokens_of(row), id=str(row["id"])) for row in rows]
-
-
-def change(database: Database, number: int, name: str | None, held_out: bool | None) -> None:
-    """Gives a document another name, or moves it in or out of the held-out part."""
-    text = text_of(database, number)
+def change_document(
+    database: Database, number: int, name: str | None, held_out: bool | None
+) -> None:
+    """Rename a document, or move it in or out of the held-out part; None leaves it."""
+    text = document_text(database, number)
     if name is not None:
         if not name.strip():
             raise Refused("a document needs a name")
-        (old,) = database.execute("SELECT name FROM documents WHERE id = ?", (number,)).fetchone()
+        # The index keeps no copy of the texts, so it must be told what to forget.
         database.execute(
-            "INSERT INTO words (words, rowid, name, text) VALUES ('delete', ?, ?, ?)",
-            (number, old, text),
+            """INSERT INTO words (words, rowid, name, text)
+               SELECT 'delete', id, name, text FROM documents WHERE id = ?""",
+            (number,),
         )
         database.execute("UPDATE documents SET name = ? WHERE id = ?", (name, number))
-        database.execute(
-            "INSERT INTO words (rowid, name, text) VALUES (?, ?, ?)", (number, name, text)
-        )
+        _index_words(database, number, name, text)
     if held_out is not None:
         database.execute("UPDATE documents SET held_out = ? WHERE id = ?", (held_out, number))
-    events.record(database, "document", document=number)
+    record_event(database, "document", document=number)
 
 
-def remove(database: Database, number: int) -> int:
-    """Takes a document out of the project; an undo brings it back. Returns the event."""
-    text_of(database, number)
+def remove_document(database: Database, number: int) -> int:
+    """Take a document out of the project until an undo; returns the event."""
+    document_text(database, number)
     database.execute("UPDATE documents SET removed = 1 WHERE id = ?", (number,))
-    return events.record(
+    return record_event(
         database, "remove", document=number, before={"removed": False}, after={"removed": True}
     )

@@ -1,4 +1,4 @@
-"""What a request can be refused for, and the status it is answered with."""
+"""Why a request is refused, and the HTTP status of the answer."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from hardner.errors import HardnerError
 
 
 class Refused(HardnerError):
-    """A request that cannot be done; ``extra`` is sent along with the line."""
+    """The request cannot be done; ``extra`` is sent beside the error message."""
 
     status = 422
 
@@ -16,24 +16,24 @@ class Refused(HardnerError):
 
 
 class Missing(Refused):
-    """What it is about is not there."""
+    """There is no such thing."""
 
     status = 404
 
 
 class Conflict(Refused):
-    """The project's state stands in the way."""
+    """Not in the project's current state."""
 
     status = 409
 
 
 class TooLarge(Refused):
-    """More than the limits allow."""
+    """Over a limit."""
 
     status = 413
 
 
 class Busy(Refused):
-    """Too much is waiting already."""
+    """Too much work is queued."""
 
     status = 429

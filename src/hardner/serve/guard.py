@@ -48,7 +48,7 @@ class Stopped(Exception):
         self.status = status
 
 
-class Guard:
+class RequestGuard:
     """Stands around the application."""
 
     def __init__(

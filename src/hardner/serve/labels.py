@@ -3,49 +3,57 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from hardner.serve import documents, events, mention_types
+from hardner.serve.database import (
+    Database,
+    compact_json,
+    find_event,
+    record_event,
+    undo_tops,
+)
 from hardner.serve.errors import Conflict, Refused
-from hardner.serve.flags import refresh
-from hardner.serve.store import Database
-from hardner.types import Sentence, Span
+from hardner.serve.mention_types import restore_types, type_names, type_numbers
+from hardner.serve.predictions import compare_sentences
+from hardner.serve.sentences import (
+    SENTENCE_COLUMNS,
+    Mark,
+    find_sentence,
+    show_marks,
+    to_sentence,
+    token_offsets,
+)
+from hardner.types import Sentence
 
-Mark = tuple[int, int, int]
-"""Start and end in tokens, and the number of the type."""
+_MENTION = 60
+"""Characters of a mention in the description of an event."""
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What is known of a sentence."""
+class SentenceLabels:
+    """What the user has said of a sentence."""
 
     spans: tuple[Mark, ...] = ()
     none: bool = False
     """Marked as holding no mention."""
-    rejected: tuple[Mark, ...] = field(default=())
-    """Mentions that the model found and the user does not want."""
+    rejected: tuple[Mark, ...] = ()
+    """Predicted mentions that the user does not want."""
 
     @classmethod
-    def of(cls, row: sqlite3.Row) -> "Labels":
-        """Those of a row of the sentences."""
-        spans, rejected = (_marks(json.loads(row[name])) for name in ("spans", "rejected"))
-        return cls(spans, row["state"] == "none", rejected)
-
-    @classmethod
-    def read(cls, text: str) -> "Labels":
-        """Those that an event keeps."""
-        held = json.loads(text)
+    def of_event(cls, side: str) -> "SentenceLabels":
+        """From the column ``before`` or ``after`` of an event."""
+        held = json.loads(side)
         return cls(_marks(held["spans"]), held["none"], _marks(held["rejected"]))
 
     @property
     def state(self) -> str:
-        """As the sentence's row has it."""
+        """The sentence's state, as the table has it."""
         return "none" if self.none else "labelled" if self.spans else "open"
 
-    def json(self) -> dict[str, Any]:
-        """What `read` reads."""
+    def as_json(self) -> dict[str, Any]:
+        """For an event."""
         return {"spans": self.spans, "none": self.none, "rejected": self.rejected}
 
 
@@ -53,8 +61,7 @@ def _marks(held: Iterable[Sequence[int]]) -> tuple[Mark, ...]:
     return tuple(sorted({(start, end, number) for start, end, number in held}))
 
 
-def check(labels: Labels, tokens: int, types: dict[int, str]) -> None:
-    """Refuses what cannot be a sentence's labels."""
+def _check(labels: SentenceLabels, tokens: int, types: dict[int, str]) -> None:
     if labels.none and labels.spans:
         raise Refused("a sentence with labels cannot be marked as holding none")
     for start, end, number in (*labels.spans, *labels.rejected):
@@ -68,107 +75,147 @@ def check(labels: Labels, tokens: int, types: dict[int, str]) -> None:
             raise Refused(f"two {types[one[2]]} spans overlap at token {other[0]}")
 
 
-def put(database: Database, number: int, version: int, labels: Labels) -> int | None:
-    """Sets the labels of a sentence; returns the event, None where nothing changes."""
-    row = documents.sentence_row(database, number)
+def set_labels(database: Database, number: int, version: int, labels: SentenceLabels) -> None:
+    """Set the labels of a sentence, if it still has the version that the user saw."""
+    row = find_sentence(database, number)
     if row["version"] != version:
         raise Conflict("the sentence was changed elsewhere; this is how it is now")
-    types = {n: name for name, n in mention_types.numbers(database).items()}
-    check(labels, len(json.loads(row["tokens"])) // 2, types)
-    before = Labels.of(row)
-    if before == labels:
-        return None
-    _write(database, number, labels)
-    return events.record(
-        database,
-        "label",
-        document=row["document"],
-        sentence=number,
-        before=before.json(),
-        after=labels.json(),
-    )
+    types = {number: name for name, number in type_numbers(database).items()}
+    _check(labels, len(token_offsets(row)), types)
+    spans, rejected = (_marks(json.loads(row[name])) for name in ("spans", "rejected"))
+    before = SentenceLabels(spans, row["state"] == "none", rejected)
+    if before != labels:
+        _write(database, number, labels)
+        record_event(
+            database,
+            "label",
+            document=row["document"],
+            sentence=number,
+            before=before.as_json(),
+            after=labels.as_json(),
+        )
 
 
-def _write(database: Database, number: int, labels: Labels) -> None:
+def _write(database: Database, number: int, labels: SentenceLabels) -> None:
     database.execute(
         """UPDATE sentences SET state = ?, spans = ?, rejected = ?, version = version + 1
            WHERE id = ?""",
-        (labels.state, dump(labels.spans), dump(labels.rejected), number),
+        (labels.state, compact_json(labels.spans), compact_json(labels.rejected), number),
     )
-    mention_types.revive(database, (mark[2] for mark in (*labels.spans, *labels.rejected)))
-    refresh(database, [number])
+    restore_types(database, (mark[2] for mark in (*labels.spans, *labels.rejected)))
+    compare_sentences(database, [number])
 
 
-def dump(marks: Iterable[Mark]) -> str:
-    """Marks as a row keeps them."""
-    return json.dumps([*marks], separators=(",", ":"))
+def undo_change(database: Database, expected: int | None) -> sqlite3.Row:
+    """Take back the last change, if it is the expected event; returns the new event."""
+    return _step(database, "undo", undo_tops(database).undo, expected)
 
 
-def undo(database: Database, expected: int | None) -> int:
-    """Takes back the last change that was not; returns the event of doing so."""
-    top = events.tops(database).undo
-    return _step(database, "undo", top, expected, "before")
+def redo_change(database: Database, expected: int | None) -> sqlite3.Row:
+    """Take back the last undo, if it is the expected event; returns the new event."""
+    return _step(database, "redo", undo_tops(database).redo, expected)
 
 
-def redo(database: Database, expected: int | None) -> int:
-    """Takes back the last undo; returns the event of doing so."""
-    top = events.tops(database).redo
-    return _step(database, "redo", top, expected, "after")
-
-
-def _step(database: Database, kind: str, top: int | None, expected: int | None, side: str) -> int:
+def _step(database: Database, kind: str, top: int | None, expected: int | None) -> sqlite3.Row:
     if top is None:
         raise Conflict(f"there is nothing to {kind}")
     if expected not in (None, top):
         raise Conflict(f"something else would be the next {kind} now")
-    found = events.event(database, top)
-    origin = events.event(database, found["target"]) if found and kind == "redo" else found
-    assert origin is not None
-    if origin["kind"] == "remove":
-        removed = int(json.loads(origin[side])["removed"])
-        database.execute(
-            "UPDATE documents SET removed = ? WHERE id = ?", (removed, origin["document"])
-        )
+    change = _change_of(database, find_event(database, top))
+    side = change["before" if kind == "undo" else "after"]
+    if change["kind"] == "remove":
+        values = (int(json.loads(side)["removed"]), change["document"])
+        database.execute("UPDATE documents SET removed = ? WHERE id = ?", values)
     else:
-        _write(database, origin["sentence"], Labels.read(origin[side]))
-    return events.record(
-        database, kind, document=origin["document"], sentence=origin["sentence"], target=top
-    )
+        _write(database, change["sentence"], SentenceLabels.of_event(side))
+    document, sentence = change["document"], change["sentence"]
+    event = record_event(database, kind, document=document, sentence=sentence, target=top)
+    return find_event(database, event)
 
 
-def origin(database: Database, found: sqlite3.Row) -> sqlite3.Row:
+def _change_of(database: Database, event: sqlite3.Row) -> sqlite3.Row:
     """The change that an event makes, takes back or makes again."""
-    while found["target"] is not None:
-        below = events.event(database, found["target"])
-        assert below is not None
-        found = below
-    return found
+    while event["target"] is not None:
+        event = find_event(database, event["target"])
+    return event
 
 
-def history(database: Database, number: int) -> list[tuple[sqlite3.Row, Labels]]:
-    """What happened to a sentence, newest first, with its labels after each."""
-    documents.sentence_row(database, number)
+def label_history(database: Database, number: int) -> list[dict[str, Any]]:
+    """The events of a sentence, newest first, with its labels after each."""
+    find_sentence(database, number)
     rows = database.execute("SELECT * FROM events WHERE sentence = ? ORDER BY id DESC", (number,))
-    found = []
+    events = []
     for row in rows:
         side = "before" if row["kind"] == "undo" else "after"
-        found.append((row, Labels.read(origin(database, row)[side])))
-    return found
+        labels = SentenceLabels.of_event(_change_of(database, row)[side])
+        events.append(
+            {
+                **show_event(database, row),
+                "spans": show_marks(labels.spans),
+                "none": labels.none,
+                "rejected": show_marks(labels.rejected),
+            }
+        )
+    return events
 
 
-def learnt(database: Database, held_out: bool) -> list[Sentence]:
-    """The labelled sentences, named by their numbers, for learning or for scoring."""
-    names = mention_types.names(database)
+def labelled_sentences(database: Database, held_out: bool) -> list[Sentence]:
+    """The labelled sentences to learn from, or those held out to score on."""
+    names = type_names(database)
     rows = database.execute(
-        f"""SELECT {documents.SENTENCE} FROM documents JOIN sentences ON document = documents.id
+        f"""SELECT {SENTENCE_COLUMNS} FROM documents JOIN sentences ON document = documents.id
             WHERE NOT removed AND held_out = ? AND state <> 'open' ORDER BY sentences.id""",
         (held_out,),
     )
-    return [
-        Sentence(
-            documents.tokens_of(row),
-            tuple(Span(s, e, names[t]) for s, e, t in json.loads(row["spans"])),
-            str(row["id"]),
-        )
-        for row in rows
-    ]
+    return [to_sentence(row, names) for row in rows]
+
+
+def show_event(database: Database, event: sqlite3.Row) -> dict[str, Any]:
+    """An event as the page gets it, with what it did in words."""
+    shown = {name: event[name] for name in ("id", "at", "kind", "document", "sentence")}
+    return {**shown, "what": _describe(database, _change_of(database, event))}
+
+
+def show_undo(database: Database) -> dict[str, Any]:
+    """What the next undo and redo act on."""
+    tops = undo_tops(database)._asdict()
+    return {
+        name: None if top is None else show_event(database, find_event(database, top))
+        for name, top in tops.items()
+    }
+
+
+def _describe(database: Database, change: sqlite3.Row) -> str:
+    if change["kind"] == "remove":
+        (name,) = database.execute(
+            "SELECT name FROM documents WHERE id = ?", (change["document"],)
+        ).fetchone()
+        return f"remove the document {name}"
+    if change["kind"] != "label":
+        return str(change["kind"])
+    before, after = (SentenceLabels.of_event(change[side]) for side in ("before", "after"))
+    if before.none != after.none and not before.spans:
+        return "mark as no entity" if after.none else "unmark no entity"
+    for verb, one, other in (
+        ("label", after.spans, before.spans),
+        ("unlabel", before.spans, after.spans),
+        ("reject", after.rejected, before.rejected),
+        ("take back the rejection of", before.rejected, after.rejected),
+    ):
+        if new := sorted(set(one) - set(other)):
+            mention = _mention(database, change["sentence"], new[0])
+            more = f" and {len(new) - 1} more" if len(new) > 1 else ""
+            return f"{verb} {mention}{more}"
+    return "label"
+
+
+def _mention(database: Database, sentence: int, mark: Mark) -> str:
+    """The text and type of a mention, also in a document that was removed."""
+    row = database.execute(
+        f"""SELECT {SENTENCE_COLUMNS} FROM sentences JOIN documents ON documents.id = document
+            WHERE sentences.id = ?""",
+        (sentence,),
+    ).fetchone()
+    offsets, (first, end, number) = token_offsets(row), mark
+    text = row["text"][offsets[first][0] : offsets[end - 1][1]]
+    return f'"{text[:_MENTION]}" {type_names(database)[number]}'

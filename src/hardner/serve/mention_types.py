@@ -1,30 +1,29 @@
-"""The types of mentions in a project: a name, a key to press, a colour."""
+"""The mention types of a project: a name, a key to press and a colour each."""
 
 import string
 from collections.abc import Iterable
 from typing import Any
 
+from hardner.serve.database import Database, record_event
 from hardner.serve.errors import Conflict, Missing
-from hardner.serve.events import record
-from hardner.serve.store import Database
 
-COLOURS = 8
-KEYS = string.digits[1:] + string.ascii_lowercase + "0"
+_COLOURS = 8
+_KEYS = string.digits[1:] + string.ascii_lowercase + "0"
 
 
-def names(database: Database) -> dict[int, str]:
-    """Of all types by number, those included that only the history still knows."""
+def type_names(database: Database) -> dict[int, str]:
+    """Names by number, removed types included, as the history still refers to them."""
     return {row["id"]: row["name"] for row in database.execute("SELECT id, name FROM types")}
 
 
-def numbers(database: Database) -> dict[str, int]:
-    """Of the types in use, by name."""
+def type_numbers(database: Database) -> dict[str, int]:
+    """Numbers by name, of the types in use."""
     found = database.execute("SELECT id, name FROM types WHERE NOT removed")
     return {row["name"]: row["id"] for row in found}
 
 
-def listed(database: Database) -> list[dict[str, Any]]:
-    """The types, with how often each is used."""
+def list_types(database: Database) -> list[dict[str, Any]]:
+    """The types in use, with the number of labels of each."""
     used = database.execute(
         """SELECT json_extract(span.value, '$[2]') AS type, count(*) AS spans
            FROM documents JOIN sentences ON sentences.document = documents.id,
@@ -36,95 +35,101 @@ def listed(database: Database) -> list[dict[str, Any]]:
     return [{**dict(row), "spans": counts.get(row["id"], 0)} for row in rows]
 
 
-def one(database: Database, number: int) -> dict[str, Any]:
-    """A type of that number."""
-    for found in listed(database):
+def find_type(database: Database, number: int) -> dict[str, Any]:
+    """The type of that number."""
+    for found in list_types(database):
         if found["id"] == number:
             return found
     raise Missing(f"there is no type {number}")
 
 
-def add(
+def add_type(
     database: Database, name: str, key: str | None = None, colour: int | None = None
 ) -> dict[str, Any]:
-    """A new type; a key and a colour that no other has are found where none is given."""
-    if name in numbers(database):
+    """Add a type; by default with a free key and the least used colour."""
+    if name in type_numbers(database):
         raise Conflict(f"there is a type {name} already")
-    key = _free_key(database, name) if key is None else _free(database, key)
-    colour = _free_colour(database) if colour is None else colour
+    # A removed type of this name comes back under its old number, which old events refer to.
     database.execute(
         """INSERT INTO types (name, key, colour) VALUES (?, ?, ?)
            ON CONFLICT (name) DO UPDATE SET key = excluded.key, colour = excluded.colour,
                                             removed = 0""",
-        (name, key, colour),
+        (
+            name,
+            _free_key(database, name) if key is None else _unused(database, key),
+            _free_colour(database) if colour is None else colour,
+        ),
     )
-    record(database, "type")
-    return one(database, numbers(database)[name])
+    record_event(database, "type")
+    return find_type(database, type_numbers(database)[name])
 
 
-def ensure(database: Database, wanted: Iterable[str]) -> list[dict[str, Any]]:
-    """Makes the types of these names that there are not; returns them."""
-    known = numbers(database)
-    return [add(database, name) for name in wanted if name not in known]
+def ensure_types(database: Database, wanted: Iterable[str]) -> list[dict[str, Any]]:
+    """Add those of these types that do not exist yet; returns the new ones."""
+    known = type_numbers(database)
+    return [add_type(database, name) for name in wanted if name not in known]
 
 
-def change(
+def change_type(
     database: Database, number: int, name: str | None, key: str | None, colour: int | None
 ) -> dict[str, Any]:
-    """Gives a type another name, key or colour."""
-    old = one(database, number)
-    if name is not None and name != old["name"]:
-        if name in names(database).values():
-            raise Conflict(f"there is, or was, a type {name} already")
-        database.execute("UPDATE types SET name = ? WHERE id = ?", (name, number))
+    """Change a type's name, key or colour; None leaves it as it is."""
+    old = find_type(database, number)
+    if name is not None and name != old["name"] and name in type_names(database).values():
+        raise Conflict(f"there is, or was, a type {name} already")
     if key is not None and key != old["key"]:
-        database.execute("UPDATE types SET key = ? WHERE id = ?", (_free(database, key), number))
-    if colour is not None:
-        database.execute("UPDATE types SET colour = ? WHERE id = ?", (colour, number))
-    record(database, "type")
-    return one(database, number)
+        _unused(database, key)
+    database.execute(
+        """UPDATE types SET name = coalesce(?, name), key = coalesce(?, key),
+           colour = coalesce(?, colour) WHERE id = ?""",
+        (name, key, colour, number),
+    )
+    record_event(database, "type")
+    return find_type(database, number)
 
 
-def remove(database: Database, number: int) -> None:
-    """Takes a type out that no label uses; undoing a label of it brings it back."""
-    found = one(database, number)
+def remove_type(database: Database, number: int) -> None:
+    """Remove a type that no label uses; undoing the removal of a label brings it back."""
+    found = find_type(database, number)
     if found["spans"]:
         raise Conflict(f"{found['name']} is used by {found['spans']} labels; remove them first")
     database.execute("UPDATE types SET removed = 1 WHERE id = ?", (number,))
-    record(database, "type")
+    record_event(database, "type")
 
 
-def revive(database: Database, used: Iterable[int]) -> None:
-    """Brings back types that were removed."""
+def restore_types(database: Database, used: Iterable[int]) -> None:
+    """Bring back those of these types that were removed."""
     for number in sorted(set(used)):
         row = database.execute(
             "SELECT name, key FROM types WHERE id = ? AND removed", (number,)
         ).fetchone()
-        if row:
-            taken = _taken(database)
-            key = str(row["key"]) if row["key"] not in taken else _free_key(database, row["name"])
+        if row:  # its key may belong to another type by now
+            taken = _taken_keys(database)
+            key = row["key"] if row["key"] not in taken else _free_key(database, row["name"])
             database.execute("UPDATE types SET removed = 0, key = ? WHERE id = ?", (key, number))
 
 
-def _taken(database: Database) -> set[str]:
-    return {str(row["key"]) for row in database.execute("SELECT key FROM types WHERE NOT removed")}
+def _taken_keys(database: Database) -> set[str]:
+    return {row["key"] for row in database.execute("SELECT key FROM types WHERE NOT removed")}
 
 
-def _free(database: Database, key: str) -> str:
-    if key in _taken(database):
+def _unused(database: Database, key: str) -> str:
+    if key in _taken_keys(database):
         raise Conflict(f"the key {key} belongs to another type")
     return key
 
 
 def _free_key(database: Database, name: str) -> str:
+    """The first free letter of the name, else any free key."""
+    taken = _taken_keys(database)
     own = "".join(letter for letter in name.lower() if letter in string.ascii_lowercase)
-    free = [key for key in own + KEYS if key not in _taken(database)]
-    if not free:
-        raise Conflict(f"no key is left for {name}: there can be {len(KEYS)} types")
-    return free[0]
+    for key in own + _KEYS:
+        if key not in taken:
+            return key
+    raise Conflict(f"no key is left for {name}: there can be {len(_KEYS)} types")
 
 
 def _free_colour(database: Database) -> int:
     rows = database.execute("SELECT colour FROM types WHERE NOT removed")
     used = [row["colour"] for row in rows]
-    return min(range(COLOURS), key=lambda colour: (used.count(colour), colour))
+    return min(range(_COLOURS), key=lambda colour: (used.count(colour), colour))

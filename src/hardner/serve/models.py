@@ -1,101 +1,98 @@
-"""The models of a project, kept whole in its file."""
+"""The models of a project: adapted ones are kept as a whole in its file."""
 
-import io
 import json
 import sqlite3
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from hardner.serve import events
+from hardner.serve.database import Database, record_event, utc_now
 from hardner.serve.errors import Conflict, Missing
-from hardner.serve.store import Database, now
 
-KEPT = 3
-"""Adapted models whose files stay; of older ones the figures do."""
-PIECE = 1 << 20
-"""Bytes of a download that are held at once."""
+MODELS_KEPT = 3
+"""Adapted models whose files are kept; of older ones, only the scores are."""
 
 
-def listed(database: Database) -> list[dict[str, Any]]:
+def list_models(database: Database) -> list[dict[str, Any]]:
     """The models whose files are there, newest first."""
     rows = database.execute(
         """SELECT models.*, json_extract(runs.result, '$.f1') AS f1
            FROM models LEFT JOIN runs ON runs.id = run
            WHERE kind = 'base' OR bytes ORDER BY models.id DESC"""
     )
-    return [_shown(row) for row in rows]
+    return [_as_json(row) for row in rows]
 
 
-def _shown(row: sqlite3.Row) -> dict[str, Any]:
-    shown = {name: row[name] for name in row.keys() if name != "mark"}  # noqa: SIM118
-    return {
-        **shown,
-        "labels": json.loads(row["labels"]),
-        "current": bool(row["current"]),
-    }
+def _as_json(row: sqlite3.Row) -> dict[str, Any]:
+    shown = dict(row) | {"labels": json.loads(row["labels"]), "current": bool(row["current"])}
+    del shown["mark"]
+    return shown
 
 
-def one(database: Database, number: int) -> dict[str, Any]:
+def find_model(database: Database, number: int) -> dict[str, Any]:
     """The model of that number."""
-    for found in listed(database):
+    for found in list_models(database):
         if found["id"] == number:
             return found
     raise Missing(f"there is no model {number}")
 
 
-def current(database: Database) -> dict[str, Any] | None:
+def current_model(database: Database) -> dict[str, Any] | None:
     """The model in use."""
-    return next((model for model in listed(database) if model["current"]), None)
+    return next((model for model in list_models(database) if model["current"]), None)
 
 
-def base(database: Database, folder: Path, name: str) -> int:
-    """The model that others are adapted from; it lies elsewhere, and may be another each time."""
+def current_model_number(database: Database) -> int | None:
+    """The number of the model in use."""
+    row = database.execute("SELECT id FROM models WHERE current").fetchone()
+    return row["id"] if row else None
+
+
+def register_base_model(database: Database, folder: Path, name: str) -> int:
+    """Note which model the others are adapted from; returns its number.
+
+    The base model stays outside the project, so another one may be given at each start.
+    """
     row = database.execute("SELECT id, mark FROM models WHERE kind = 'base'").fetchone()
-    number = row["id"] if row else None
-    if number is None:
-        number = database.execute(
-            "INSERT INTO models (name, kind, labels, created) VALUES ('', 'base', '[]', ?)",
-            (now(),),
-        ).lastrowid
-    assert number is not None
-    mark = _mark(folder)
-    if row is None or row["mark"] != mark:
+    if row is None:
+        row = database.execute(
+            """INSERT INTO models (name, kind, labels, created) VALUES ('', 'base', '[]', ?)
+               RETURNING id, mark""",
+            (utc_now(),),
+        ).fetchone()
+    number = int(row["id"])
+    # Sizes and times tell another model in the same folder, without reading the weights.
+    stats = ((path.name, path.stat()) for path in sorted(folder.glob("*")))
+    mark = json.dumps([(file, stat.st_size, stat.st_mtime_ns) for file, stat in stats])
+    if row["mark"] != mark:
         database.execute("DELETE FROM predictions WHERE model = ?", (number,))
         values = (name, mark, number)
         database.execute("UPDATE models SET name = ?, mark = ? WHERE id = ?", values)
-    if current(database) is None:
-        use(database, number)
-    return int(number)
+    if current_model_number(database) is None:
+        use_model(database, number)
+    return number
 
 
-def _mark(folder: Path) -> str:
-    """Another one where the folder's files are others."""
-    stats = ((path.name, path.stat()) for path in sorted(folder.glob("*")))
-    return json.dumps([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
-
-
-def labels_of_base(database: Database, labels: tuple[str, ...]) -> None:
-    """Notes what the base knows, now that it has been read."""
+def set_base_labels(database: Database, labels: tuple[str, ...]) -> None:
+    """Note what the base model finds, which is known once it has been loaded."""
     database.execute("UPDATE models SET labels = ? WHERE kind = 'base'", (json.dumps([*labels]),))
 
 
-def use(database: Database, number: int) -> None:
-    """Makes a model the current one."""
-    one(database, number)
+def use_model(database: Database, number: int) -> None:
+    """Make a model the current one."""
+    find_model(database, number)
     database.execute("UPDATE models SET current = 0 WHERE current")
     database.execute("UPDATE models SET current = 1 WHERE id = ?", (number,))
-    events.record(database, "model")
+    record_event(database, "model")
 
 
-def add(database: Database, name: str, labels: list[str], run: int, folder: Path) -> int:
-    """Takes in the model in a folder, makes it current, and lets go of the oldest ones."""
+def add_model(database: Database, name: str, labels: list[str], run: int, folder: Path) -> None:
+    """Store the model of a folder, make it current, and drop the files of the oldest."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     made = database.execute(
         """INSERT INTO models (name, kind, labels, created, run, bytes)
            VALUES (?, 'adapted', ?, ?, ?, ?)""",
-        (name, json.dumps(labels), now(), run, sum(path.stat().st_size for path in files)),
+        (name, json.dumps(labels), utc_now(), run, sum(path.stat().st_size for path in files)),
     )
     number = made.lastrowid
     assert number is not None
@@ -104,66 +101,44 @@ def add(database: Database, name: str, labels: list[str], run: int, folder: Path
             "INSERT INTO files VALUES (?, ?, ?)",
             (number, path.relative_to(folder).as_posix(), path.read_bytes()),
         )
-    use(database, number)
+    use_model(database, number)
     stored = database.execute(
         "SELECT id FROM models WHERE kind = 'adapted' AND bytes ORDER BY id DESC"
     ).fetchall()
-    for row in stored[KEPT:]:
-        _forget(database, row["id"])
-    return number
+    for row in stored[MODELS_KEPT:]:
+        _drop_files(database, row["id"])
 
 
-def remove(database: Database, number: int) -> None:
-    """Lets go of a model's files."""
-    found = one(database, number)
+def remove_model(database: Database, number: int) -> None:
+    """Drop the files of a model; its scores stay."""
+    found = find_model(database, number)
     if found["kind"] == "base" or found["current"]:
         raise Conflict(f"{found['name']} is in use; use another model first")
-    _forget(database, number)
-    events.record(database, "model")
+    _drop_files(database, number)
+    record_event(database, "model")
 
 
-def _forget(database: Database, number: int) -> None:
+def _drop_files(database: Database, number: int) -> None:
     database.execute("DELETE FROM files WHERE model = ?", (number,))
     database.execute("UPDATE models SET bytes = 0 WHERE id = ?", (number,))
 
 
-def unpack(database: Database, number: int, folder: Path) -> None:
-    """Writes the files of an adapted model into a folder."""
-    for row in database.execute("SELECT name, data FROM files WHERE model = ?", (number,)):
+def _files(database: Database, number: int) -> sqlite3.Cursor:
+    return database.execute("SELECT name, data FROM files WHERE model = ?", (number,))
+
+
+def unpack_model(database: Database, number: int, folder: Path) -> None:
+    """Write the files of an adapted model into a folder."""
+    for row in _files(database, number):
         path = folder / row["name"]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(row["data"])
 
 
-def zipped(folder: Path, inside: str) -> Iterator[bytes]:
-    """The files of a folder as a zip, piece by piece; weights do not shrink, so none is packed."""
-    sink = _Sink()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            entry = zipfile.ZipInfo(f"{inside}/{path.relative_to(folder).as_posix()}")
+def zip_model(database: Database, number: int, folder: str, target: BinaryIO) -> None:
+    """Write a zip with the files of an adapted model in a folder."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:  # weights hardly shrink
+        for row in _files(database, number):
+            entry = zipfile.ZipInfo(f"{folder}/{row['name']}")
             entry.external_attr = 0o644 << 16
-            with path.open("rb") as file, archive.open(entry, "w", force_zip64=True) as target:
-                while data := file.read(PIECE):
-                    target.write(data)
-                    yield sink.taken()
-    yield sink.taken()
-
-
-class _Sink(io.RawIOBase):
-    """What a zip is written to, and taken from before the next piece comes."""
-
-    def __init__(self) -> None:
-        self._held = bytearray()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._held += data
-        return len(data)
-
-    def taken(self) -> bytes:
-        """What was written since the last time."""
-        data = bytes(self._held)
-        self._held.clear()
-        return data
+            archive.writestr(entry, row["data"])

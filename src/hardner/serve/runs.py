@@ -1,34 +1,104 @@
-"""The runs of a project: what was learnt from, how it ended, what came of it."""
+"""Adaptation runs: their rows in the project, and the process that does the work."""
 
 import json
+import logging
+import shutil
 import sqlite3
-from collections.abc import Sequence
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from hardner.serve import events
+from hardner.serve.database import Database, ProjectDatabase, record_event, utc_now
 from hardner.serve.errors import Conflict, Missing
-from hardner.serve.store import Database, now
+from hardner.serve.ipc import MODEL_IN_USE, NEW_MODEL, AdaptationOrder
+from hardner.serve.models import add_model, unpack_model
 from hardner.types import Sentence
 
+JOB_COMMAND = (sys.executable, "-m", "hardner.serve.job")
+_GRACE = 3.0
+"""Seconds that the process has to end when it is asked to."""
 
-def start(database: Database, labelled: Sequence[Sentence]) -> int:
-    """Notes that a run learns from these sentences; there is one at a time."""
+_log = logging.getLogger(__name__)
+
+
+def list_runs(database: Database) -> list[dict[str, Any]]:
+    """The runs, newest first, without their results."""
+    return [_as_json(row) | {"result": None} for row in _rows(database)]
+
+
+def find_run(database: Database, number: int) -> dict[str, Any]:
+    """A run with its result."""
+    for row in _rows(database, "WHERE runs.id = ?", (number,)):
+        return _as_json(row)
+    raise Missing(f"there is no run {number}")
+
+
+def newest_run(database: Database) -> dict[str, Any] | None:
+    """The last run, without its result."""
+    for row in _rows(database, "WHERE runs.id = (SELECT max(id) FROM runs)"):
+        return _as_json(row) | {"result": None}
+    return None
+
+
+def _rows(database: Database, where: str = "", values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+    return database.execute(
+        f"""SELECT runs.*, models.id AS model FROM runs LEFT JOIN models ON models.run = runs.id
+            {where} ORDER BY runs.id DESC""",
+        values,
+    ).fetchall()
+
+
+def _as_json(row: sqlite3.Row) -> dict[str, Any]:
+    result = json.loads(row["result"]) if row["result"] else None
+    known = {**dict(row), "types": json.loads(row["types"]), "result": result}
+    return {**known, "stage": "", "done": 0, "total": 0}
+
+
+def learning_curve(database: Database) -> list[dict[str, Any]]:
+    """The expected F1 of each run that succeeded, oldest first."""
+    points = []
+    for row in reversed(_rows(database, "WHERE state = 'done'")):
+        result = json.loads(row["result"])
+        held_out = result.get("held_out")
+        points.append(
+            {
+                "run": row["id"],
+                "model": row["model"],
+                "sentences": row["sentences"],
+                "mentions": row["mentions"],
+                "f1": result.get("f1"),
+                "low": result.get("low"),
+                "high": result.get("high"),
+                "held_out": held_out and held_out["f1"],
+                "at": row["ended"],
+            }
+        )
+    return points
+
+
+def _insert(database: Database, labelled: Sequence[Sentence]) -> int:
     types = sorted({span.label for sentence in labelled for span in sentence.spans})
     mentions = sum(len(sentence.spans) for sentence in labelled)
     try:
         made = database.execute(
             """INSERT INTO runs (state, started, sentences, mentions, types)
                VALUES ('running', ?, ?, ?, ?)""",
-            (now(), len(labelled), mentions, json.dumps(types)),
+            (utc_now(), len(labelled), mentions, json.dumps(types)),
         )
-    except sqlite3.IntegrityError:
+    except sqlite3.IntegrityError:  # a unique index lets one run at a time be 'running'
         raise Conflict("a run is on its way already; wait for it or cancel it") from None
-    events.record(database, "run")
+    record_event(database, "run")
     assert made.lastrowid is not None
     return made.lastrowid
 
 
-def end(
+def _end(
     database: Database,
     number: int,
     state: str,
@@ -36,79 +106,159 @@ def end(
     message: str = "",
     result: dict[str, Any] | None = None,
 ) -> None:
-    """Notes how a run ended."""
     kept = None if result is None else json.dumps(result)
     database.execute(
         """UPDATE runs SET state = ?, ended = ?, seconds = ?, message = ?, result = ?
            WHERE id = ? AND state = 'running'""",
-        (state, now(), seconds, message, kept, number),
+        (state, utc_now(), seconds, message, kept, number),
     )
-    events.record(database, "run")
+    record_event(database, "run")
 
 
-def mend(database: Database) -> None:
-    """Notes of a run that no process works on any more that it was interrupted."""
-    rows = database.execute("SELECT id FROM runs WHERE state = 'running'").fetchall()
-    for row in rows:
-        end(database, row["id"], "interrupted", message="the server stopped; adapt again")
+@dataclass
+class _ActiveRun:
+    number: int
+    process: subprocess.Popen[bytes]
+    folder: Path
+    began: float
+    stage: str = "reading"
+    done: int = 0
+    total: int = 0
+    ending: str = ""
+    """The state to end in, if the run is ended on purpose."""
+    thread: threading.Thread = field(init=False)
+
+    @property
+    def seconds(self) -> float:
+        return round(time.monotonic() - self.began, 1)
 
 
-def listed(database: Database) -> list[dict[str, Any]]:
-    """The runs, newest first, without their results."""
-    return [{**_shown(row), "result": None} for row in _rows(database)]
+class AdaptationRunner:
+    """Runs one adaptation at a time, in a process of its own."""
 
+    def __init__(
+        self,
+        project: ProjectDatabase,
+        on_end: Callable[[], None],
+        command: Sequence[str] = JOB_COMMAND,
+    ) -> None:
+        """Args: ``on_end`` is called when a run has ended, in whatever state."""
+        self._project, self._on_end, self._command = project, on_end, command
+        self._active: _ActiveRun | None = None
+        self._lock = threading.Lock()
+        with project.writing() as database:
+            for row in _rows(database, "WHERE state = 'running'"):  # left by a server that died
+                message = "the server stopped; adapt again"
+                _end(database, row["id"], "interrupted", message=message)
 
-def one(database: Database, number: int) -> dict[str, Any]:
-    """A run with its result."""
-    for row in _rows(database, number):
-        return _shown(row)
-    raise Missing(f"there is no run {number}")
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run is under way."""
+        return self._active is not None
 
+    def start(self, order: AdaptationOrder, in_use: int | None) -> int:
+        """Start a run; returns its number.
 
-def newest(database: Database) -> dict[str, Any] | None:
-    """The last run, without its result."""
-    row = next(iter(_rows(database, most=1)), None)
-    return None if row is None else {**_shown(row), "result": None}
+        Args:
+            order: What to do.
+            in_use: The adapted model to compare with; None is the base.
+        """
+        with self._lock:
+            with self._project.writing() as database:
+                number = _insert(database, order.labelled)
+            folder = Path(tempfile.mkdtemp(prefix="hardner-adapt-"))
+            try:
+                order.write(folder)
+                if in_use is not None:
+                    with self._project.reading() as database:
+                        unpack_model(database, in_use, folder / MODEL_IN_USE)
+                process = self._spawn(folder)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                with self._project.writing() as database:
+                    _end(database, number, "failed", message="the process did not start")
+                raise
+            active = _ActiveRun(number, process, folder, time.monotonic())
+            active.thread = threading.Thread(target=self._follow, args=(active,), daemon=True)
+            self._active = active
+            active.thread.start()
+        return number
 
-
-def _rows(database: Database, number: int | None = None, most: int = -1) -> list[sqlite3.Row]:
-    chosen = "" if number is None else "WHERE runs.id = :number"
-    return database.execute(
-        f"""SELECT runs.*, models.id AS model FROM runs LEFT JOIN models ON models.run = runs.id
-            {chosen} ORDER BY runs.id DESC LIMIT :most""",
-        {"number": number, "most": most},
-    ).fetchall()
-
-
-def _shown(row: sqlite3.Row) -> dict[str, Any]:
-    return {
-        **dict(row),
-        "types": json.loads(row["types"]),
-        "result": json.loads(row["result"]) if row["result"] else None,
-        "stage": "",
-        "done": 0,
-        "total": 0,
-    }
-
-
-def curve(database: Database) -> list[dict[str, Any]]:
-    """The expected F1 of each run that ended well, oldest first."""
-    points = []
-    for row in reversed(_rows(database)):
-        result = json.loads(row["result"]) if row["result"] else {}
-        held_out = result.get("held_out")
-        if row["state"] == "done":
-            points.append(
-                {
-                    "run": row["id"],
-                    "model": row["model"],
-                    "sentences": row["sentences"],
-                    "mentions": row["mentions"],
-                    "f1": result.get("f1"),
-                    "low": result.get("low"),
-                    "high": result.get("high"),
-                    "held_out": held_out and held_out["f1"],
-                    "at": row["ended"],
-                }
+    def _spawn(self, folder: Path) -> subprocess.Popen[bytes]:
+        # The job ends when its standard input closes, which it does even if this process is killed.
+        with (folder / "errors.txt").open("wb") as errors:
+            return subprocess.Popen(
+                [*self._command, str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
             )
-    return points
+
+    def cancel(self, number: int) -> None:
+        """End a run; its model is lost."""
+        active = self._active
+        if active is None or active.number != number:
+            raise Conflict(f"run {number} is not on its way")
+        self._stop(active, "cancelled")
+
+    def stop(self) -> None:
+        """End the run under way, as the server ends."""
+        if self._active is not None:
+            self._stop(self._active, "interrupted")
+
+    def _stop(self, active: _ActiveRun, state: str) -> None:
+        active.ending = active.ending or state
+        active.process.terminate()
+        try:
+            active.process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            active.process.kill()
+        active.thread.join(timeout=_GRACE)
+
+    def with_progress(self, run: dict[str, Any]) -> dict[str, Any]:
+        """A run, with its progress if it is under way."""
+        active = self._active
+        if active is None or active.number != run["id"]:
+            return run
+        progress = {"stage": active.stage, "done": active.done, "total": active.total}
+        return run | progress | {"seconds": active.seconds}
+
+    def _follow(self, active: _ActiveRun) -> None:
+        """Read the job's lines until it ends, then store how it ended."""
+        said: dict[str, Any] = {}
+        assert active.process.stdout is not None and active.process.stdin is not None
+        try:
+            for line in active.process.stdout:
+                said |= json.loads(line)
+                active.stage = said.get("stage", active.stage)
+                active.done, active.total = said.get("done", 0), said.get("total", 0)
+            self._store_outcome(active, active.process.wait(), said)
+        except Exception:
+            _log.exception("run %d: its outcome could not be stored", active.number)
+            active.process.kill()
+            with self._project.writing() as database:
+                _end(database, active.number, "failed", message="its outcome could not be read")
+        finally:
+            active.process.stdin.close()
+            active.process.stdout.close()
+            active.process.wait()
+            shutil.rmtree(active.folder, ignore_errors=True)
+            self._active = None
+            self._on_end()
+
+    def _store_outcome(self, active: _ActiveRun, code: int, said: dict[str, Any]) -> None:
+        number, seconds = active.number, active.seconds
+        with self._project.writing() as database:
+            if active.ending:
+                message = "cancelled" if active.ending == "cancelled" else "the server stopped"
+                _end(database, number, active.ending, seconds, message)
+            elif code == 0 and "result" in said:
+                _end(database, number, "done", seconds, result=said["result"])
+                folder = active.folder / NEW_MODEL
+                add_model(database, f"run {number}", said["labels"], number, folder)
+            else:
+                why = said.get("error") or f"the process ended unexpectedly (code {code})"
+                if "error" not in said:
+                    _log.error("run %d: %s", number, (active.folder / "errors.txt").read_text())
+                _end(database, number, "failed", seconds, why)

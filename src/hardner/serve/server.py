@@ -11,27 +11,29 @@ from types import FrameType
 import uvicorn
 
 from hardner.errors import HardnerError
-from hardner.serve.app import create
+from hardner.serve.app import create_app
 from hardner.serve.guard import LOOPBACK
-from hardner.serve.workbench import Settings, Workbench
+from hardner.serve.workbench import Workbench, WorkbenchSettings
 
-WAITING = 128
+_BACKLOG = 128
 """Connections that may wait to be accepted."""
 
 
-def serve(settings: Settings, host: str, port: int, ready: Callable[[str], None]) -> None:
+def run_server(
+    settings: WorkbenchSettings, host: str, port: int, on_ready: Callable[[str], None]
+) -> None:
     """Serves a project until the process is asked to end.
 
     Args:
         settings: Of the workbench.
         host: The address to listen at; if others can reach it, they need a token.
         port: The port to listen at; 0 is any that is free.
-        ready: Told the address to open, token included, once connections are taken.
+        on_ready: Called with the address to open, token included, once connections are taken.
     """
     token = None if _is_loopback(host) else secrets.token_urlsafe(24)
     with _listening(host, port) as listening, closing(Workbench(settings)) as bench, _until_asked():
         config = uvicorn.Config(
-            create(bench, _hosts(host), token),
+            create_app(bench, _hosts(host), token),
             log_level="warning",
             server_header=False,
             ws="none",
@@ -39,7 +41,7 @@ def serve(settings: Settings, host: str, port: int, ready: Callable[[str], None]
             timeout_graceful_shutdown=5,
         )
         address = f"http://{_shown(host)}:{listening.getsockname()[1]}/"
-        ready(address if token is None else f"{address}?token={token}")
+        on_ready(address if token is None else f"{address}?token={token}")
         uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -71,7 +73,7 @@ def _listening(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen(WAITING)
+        listening.listen(_BACKLOG)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise HardnerError(f"cannot listen at {host}, port {port}: {reason}") from None

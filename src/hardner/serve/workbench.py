@@ -1,25 +1,36 @@
-"""All that a running server has: the project, the model at work, and what goes on beside it."""
+"""A running workbench: the project, the model in use, and what goes on beside it."""
 
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hardner.serve import documents, engine, labels, models, runner
+import hardner
+from hardner.serve import models
+from hardner.serve.database import Database, ProjectDatabase
 from hardner.serve.errors import Conflict, Refused
-from hardner.serve.store import Database, Store
-from hardner.serve.sweep import Sweep
-from hardner.serve.worker import Loaded, Worker
+from hardner.serve.ipc import AdaptationOrder
+from hardner.serve.labels import labelled_sentences
+from hardner.serve.model_thread import LoadedModel, ModelThread, load_predictor
+from hardner.serve.predictions import PredictionThread
+from hardner.serve.runs import JOB_COMMAND, AdaptationRunner
+from hardner.serve.sentences import find_sentences, to_sentence
 from hardner.types import Sentence
 
-UNLABELLED = 300
-"""Sentences without labels that the models of a run are compared on."""
+if TYPE_CHECKING:
+    from hardner.tag.predictor import Predictor
+
+_BUNDLED = Path(hardner.__file__).parent / "assets" / "model"
+"""Named here as well as in `hardner.tag`, whose import takes seconds."""
+_COMPARED = 300
+"""Sentences without labels that two models are compared on."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a request may hold."""
+    """The most that a request may hold."""
 
     upload_bytes: int = 100 << 20
     json_bytes: int = 16 << 20
@@ -29,104 +40,100 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How a server is started."""
+class WorkbenchSettings:
+    """How to start a workbench."""
 
     project: Path
     model: Path | None = None
     """The folder of the model to adapt from; None is the bundled one."""
     limits: Limits = field(default_factory=Limits)
-    adapt: Sequence[str] = runner.COMMAND
+    adapt: Sequence[str] = JOB_COMMAND
     """The command that adapts."""
-    load: Callable[[Path | None], engine.Model] = engine.load
-    """What reads a model folder."""
+    load: "Callable[[Path | None], Predictor]" = load_predictor
+    """Reads a model folder."""
 
 
 class Workbench:
     """Opens a project and keeps it at work until it is closed."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: WorkbenchSettings) -> None:
         self.settings = settings
-        self.store = Store(settings.project)
-        self.worker = Worker()
-        self.runner = runner.Runner(self.store, self._run_ended, settings.adapt)
-        self.sweep = Sweep(self.store, self.worker, lambda: self.runner.busy)
-        with self.store.writing() as database:
-            folder = (settings.model or engine.BUNDLED).resolve()
+        self.project = ProjectDatabase(settings.project)
+        self.model = ModelThread()
+        self.runner = AdaptationRunner(self.project, self._run_ended, settings.adapt)
+        self.predictions = PredictionThread(self.project, self.model, lambda: self.runner.is_busy)
+        with self.project.writing() as database:
+            folder = (settings.model or _BUNDLED).resolve()
             name = "bundled" if settings.model is None else folder.name
-            self._base = models.base(database, folder, name)
-        self._shown: int | None = None
+            self._base = models.register_base_model(database, folder, name)
+        self._in_use: int | None = None
         self.load_current()
 
     def close(self) -> None:
-        """Ends all that goes on; the project stays as it is."""
+        """End all threads and processes; the project stays as it is."""
         self.runner.stop()
-        self.sweep.stop()
-        self.worker.stop()
-        self.store.close()
+        self.predictions.stop()
+        self.model.stop()
+        self.project.close()
 
     def load_current(self) -> None:
-        """Puts the current model to work, unless it is at work already."""
-        with self.store.reading() as database:
-            model = models.current(database)
-        if model is None or model["id"] == self._shown:
+        """Load the current model, unless it is in use already."""
+        with self.project.reading() as database:
+            number = models.current_model_number(database)
+        if number is None or number == self._in_use:
             return
-        number = self._shown = model["id"]
-        loading = self.worker.use(number, lambda: self._read(number))
-        loading.add_done_callback(self._loaded)
+        self._in_use = number
+        self.model.use(number, lambda: self._load(number)).add_done_callback(self._loaded)
 
-    def _read(self, number: int) -> engine.Model:
+    def _load(self, number: int) -> "Predictor":
         if number == self._base:
             return self.settings.load(self.settings.model)
         with tempfile.TemporaryDirectory(prefix="hardner-model-") as folder:
-            with self.store.reading() as database:
-                models.unpack(database, number, Path(folder))
+            with self.project.reading() as database:
+                models.unpack_model(database, number, Path(folder))
             return self.settings.load(Path(folder))
 
-    def _loaded(self, loading: "Future[Loaded]") -> None:
+    def _loaded(self, loading: Future[LoadedModel]) -> None:
         if loading.exception() is not None:
             return
         loaded = loading.result()
         if loaded.number == self._base:
-            with self.store.writing() as database:
-                models.labels_of_base(database, loaded.model.labels)
-        self.sweep.wake()
+            with self.project.writing() as database:
+                models.set_base_labels(database, loaded.model.labels)
+        self.predictions.wake()
 
     def _run_ended(self) -> None:
         self.load_current()
-        self.sweep.wake()
+        self.predictions.wake()
 
     def adapt(self, keep: bool, force: bool) -> int:
-        """Starts a run on all labels there are; returns its number."""
-        with self.store.reading() as database:
-            order = self._order(database, keep, force)
-        return self.runner.start(order)
-
-    def _order(self, database: Database, keep: bool, force: bool) -> runner.Order:
-        labelled = labels.learnt(database, held_out=False)
-        if not any(sentence.spans for sentence in labelled):
-            raise Refused("no sentence with a mention is labelled yet; label at least one")
-        if self.settings.model is None and not engine.BUNDLED.is_dir():
-            raise Conflict("no model comes with this hardner; start it with --model FOLDER")
-        current = models.current(database)
-        adapted = current is not None and current["kind"] == "adapted"
-        return runner.Order(
-            labelled,
-            labels.learnt(database, held_out=True),
-            unlabelled(database, UNLABELLED),
-            keep,
-            force,
-            self.settings.model,
-            current["id"] if current and adapted else None,
-        )
+        """Start a run on all labels outside the held-out part; returns its number."""
+        with self.project.reading() as database:
+            labelled = labelled_sentences(database, held_out=False)
+            if not any(sentence.spans for sentence in labelled):
+                raise Refused("no sentence with a mention is labelled yet; label at least one")
+            if self.settings.model is None and not _BUNDLED.is_dir():
+                raise Conflict("no model comes with this hardner; start it with --model FOLDER")
+            order = AdaptationOrder(
+                labelled,
+                labelled_sentences(database, held_out=True),
+                _open_sentences(database, _COMPARED),
+                keep,
+                force,
+                self.settings.model,
+            )
+            current = models.current_model_number(database)
+        return self.runner.start(order, None if current == self._base else current)
 
 
-def unlabelled(database: Database, most: int) -> list[Sentence]:
-    """Sentences without labels, the same ones each time, of all the documents alike."""
+def _open_sentences(database: Database, most: int) -> list[Sentence]:
+    # The product with a large odd number spreads the choice over all documents, and is the same
+    # each time, so that runs can be compared.
     rows = database.execute(
         """SELECT sentences.id FROM documents JOIN sentences ON document = documents.id
            WHERE NOT removed AND NOT held_out AND state = 'open'
            ORDER BY (sentences.id * 2654435761) % 4294967296 LIMIT ?""",
         (most,),
     )
-    return documents.bare(database, [row["id"] for row in rows])
+    found = find_sentences(database, [row["id"] for row in rows])
+    return [to_sentence(row) for row in found]

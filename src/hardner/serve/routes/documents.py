@@ -1,58 +1,83 @@
 """Documents: listed, added, uploaded, read, changed, removed."""
 
 import tempfile
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from hardner.formats import FORMATS, Report
-from hardner.serve import documents, events, uploads, views
-from hardner.serve.bodies import (
-    BIGGEST,
-    DocumentChange,
-    Filter,
-    NewDocument,
-    NewDocuments,
-    PathNumber,
-)
-from hardner.serve.errors import Missing, Refused
-from hardner.serve.flags import current
-from hardner.serve.prepared import Prepared, prepare
-from hardner.serve.routes.shared import Bench
-from hardner.serve.sweep import unseen
-from hardner.serve.workbench import Workbench
+from hardner.formats import FORMATS
+from hardner.serve import documents, uploads
+from hardner.serve.database import find_event
+from hardner.serve.errors import Refused
+from hardner.serve.labels import show_event
+from hardner.serve.predictions import unpredicted_sentences
+from hardner.serve.routes import BIGGEST, Bench, Index, Name, PathNumber, Text
+from hardner.serve.sentences import document_sentences, show_sentences
 from hardner.types import Document, Entity
 
 router = APIRouter(prefix="/api", tags=["documents"])
 
-PATIENCE = 0.3
-"""Seconds that a document waits for what the model finds in it."""
-Place = Annotated[int, Query(ge=0, le=BIGGEST)]
+_PATIENCE = 0.3
+"""Seconds that a document waits for its predictions."""
+_Position = Annotated[int, Query(ge=0, le=BIGGEST)]
+
+
+class Mention(BaseModel, extra="forbid"):
+    """In characters of the text."""
+
+    start: Index
+    end: Index
+    label: Name
+
+
+class NewDocument(BaseModel, extra="forbid"):
+    """A text to add."""
+
+    name: Annotated[Text, Field(max_length=200)] = ""
+    text: Annotated[Text, Field(min_length=1)]
+    entities: list[Mention] | None = None
+    """An empty list says that the text holds none; null, that it is not labelled."""
+
+
+class NewDocuments(BaseModel, extra="forbid"):
+    """Texts to add."""
+
+    documents: Annotated[list[NewDocument], Field(min_length=1, max_length=10_000)]
+    held_out: bool = False
+
+
+class DocumentChange(BaseModel, extra="forbid"):
+    """What is to change; the rest stays."""
+
+    name: Name | None = None
+    held_out: bool | None = None
 
 
 @router.get("/documents")
-def list_documents(
+def get_documents(
     bench: Bench,
     query: Annotated[str, Query(max_length=1_000)] = "",
-    filter: Filter = "all",
+    filter: Literal[
+        "all", "labelled", "unlabelled", "suggested", "disagreeing", "held_out"
+    ] = "all",
     limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
-    after: Place = 0,
-    offset: Place = 0,
+    after: _Position = 0,
+    offset: _Position = 0,
 ) -> dict[str, Any]:
     """A page of the documents. Words of the query are the beginnings of words in them."""
-    with bench.store.reading() as database:
-        model = current(database)
-        return documents.listed(database, model, query, filter, after, offset, limit)
+    with bench.project.reading() as database:
+        return documents.list_documents(database, query, filter, after, offset, limit)
 
 
 @router.post("/documents", status_code=201)
-def add_documents(bench: Bench, body: NewDocuments) -> dict[str, Any]:
+def post_documents(bench: Bench, body: NewDocuments) -> dict[str, Any]:
     """Adds texts, with their mentions if they have any."""
-    prepared = [prepare(_document(one), one.entities is not None) for one in body.documents]
-    return _added(bench, prepared, body.held_out, [])
+    given = [(_document(one), one.entities is not None) for one in body.documents]
+    return _add(bench, given, body.held_out, [])
 
 
 def _document(body: NewDocument) -> Document:
@@ -64,19 +89,15 @@ def _document(body: NewDocument) -> Document:
     return Document(body.name.strip(), body.text, tuple(entities))
 
 
+_BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+
+
 @router.post(
     "/uploads",
     status_code=201,
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
-            },
-        }
-    },
+    openapi_extra={"requestBody": {"required": True, "content": _BINARY}},
 )
-async def upload(
+async def post_upload(
     request: Request,
     bench: Bench,
     name: Annotated[str, Query(max_length=500)] = "upload.txt",
@@ -94,51 +115,49 @@ async def upload(
     with tempfile.TemporaryDirectory(prefix="hardner-upload-") as folder:
         path = Path(folder, uploads.safe_name(name))
         with path.open("wb") as file:
-            async for piece in request.stream():
-                file.write(piece)
-        wanted = None if format == "auto" else format
-        return await run_in_threadpool(_take_in, bench, path, wanted, held_out, silent)
+            async for block in request.stream():
+                file.write(block)
+
+        def add() -> dict[str, Any]:
+            known = None if format == "auto" else format
+            found, told = uploads.read_upload(path, known, silent, bench.settings.limits)
+            return _add(bench, found, held_out, told)
+
+        return await run_in_threadpool(add)
 
 
-def _take_in(
-    bench: Workbench, path: Path, format: str | None, held_out: bool, silent: uploads.Silent
+def _add(
+    bench: Bench, given: list[tuple[Document, bool]], held_out: bool, warnings: list[str]
 ) -> dict[str, Any]:
-    limits = bench.settings.limits
-    found, told = uploads.documents(path, format, silent, limits, Report())
-    prepared = [prepare(document, labelled) for document, labelled in found]
-    return _added(bench, prepared, held_out, told)
-
-
-def _added(
-    bench: Workbench, prepared: list[Prepared], held_out: bool, warnings: list[str]
-) -> dict[str, Any]:
-    if not any(document.rows for document in prepared):
+    prepared = [documents.prepare_document(document, labelled) for document, labelled in given]
+    filled = [document for document in prepared if document.sentences]
+    if not filled:
         raise Refused("there is no text in it")
-    filled = [document for document in prepared if document.rows]
-    with bench.store.writing() as database:
-        found = documents.add(database, filled, held_out)
-    bench.sweep.wake()
+    with bench.project.writing() as database:
+        added = documents.add_documents(database, filled, held_out)
+    bench.predictions.wake()
     own = [line for document in filled for line in document.warnings]
-    return found | {"warnings": [*warnings, *own][: uploads.SHOWN]}
+    return added | {"warnings": [*warnings, *own][: uploads.MOST_WARNINGS]}
 
 
 @router.get("/documents/{number}")
-def read_document(
+def get_document(
     bench: Bench,
     number: PathNumber,
-    start: Place = 0,
+    start: _Position = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
 ) -> dict[str, Any]:
     """A document's sentences, with labels and what the current model finds."""
-    with bench.store.reading() as database:
-        rows = documents.sentence_rows(database, number, start, limit)
-        missing = unseen(database, limit, among=[row["id"] for row in rows])
+    with bench.project.reading() as database:
+        rows = document_sentences(database, number, start, limit)
+        missing = unpredicted_sentences(database, limit, among=[row["id"] for row in rows])
     if missing:
-        _wait(bench.sweep.look(missing))
-    with bench.store.reading() as database:
-        found = documents.one(database, current(database), number)
-        text = documents.text_of(database, number)
-        rows = documents.sentence_rows(database, number, start, limit)
+        # A page with predictions is worth a short wait; if they are late, the page asks again.
+        wait([bench.predictions.predict(missing)], _PATIENCE)
+    with bench.project.reading() as database:
+        found = documents.find_document(database, number)
+        text = documents.document_text(database, number)
+        rows = document_sentences(database, number, start, limit)
         (end,) = database.execute(
             "SELECT max(stop) FROM sentences WHERE document = ?", (number,)
         ).fetchone()
@@ -147,29 +166,22 @@ def read_document(
             "name": found["name"],
             "held_out": found["held_out"],
             "total": found["sentences"],
-            "sentences": views.sentences(database, rows),
+            "sentences": show_sentences(database, rows),
             "tail": text[end or 0 :],
         }
 
 
-def _wait(looking: "Future[None]") -> None:
-    wait([looking], PATIENCE)
-
-
 @router.patch("/documents/{number}")
-def change_document(bench: Bench, number: PathNumber, body: DocumentChange) -> dict[str, Any]:
+def patch_document(bench: Bench, number: PathNumber, body: DocumentChange) -> dict[str, Any]:
     """Gives a document another name, or moves it in or out of the held-out part."""
-    with bench.store.writing() as database:
-        documents.change(database, number, body.name, body.held_out)
-        return documents.one(database, current(database), number)
+    with bench.project.writing() as database:
+        documents.change_document(database, number, body.name, body.held_out)
+        return documents.find_document(database, number)
 
 
 @router.delete("/documents/{number}")
-def remove_document(bench: Bench, number: PathNumber) -> dict[str, Any]:
+def delete_document(bench: Bench, number: PathNumber) -> dict[str, Any]:
     """Takes a document out; an undo brings it back."""
-    with bench.store.writing() as database:
-        event = documents.remove(database, number)
-        found = events.event(database, event)
-        if found is None:
-            raise Missing(f"there is no event {event}")
-        return {"event": views.event(database, found)}
+    with bench.project.writing() as database:
+        event = find_event(database, documents.remove_document(database, number))
+        return {"event": show_event(database, event)}

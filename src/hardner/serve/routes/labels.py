@@ -1,149 +1,181 @@
 """Labels of sentences, their history, undo and redo, and the types they are of."""
 
+import sqlite3
 from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
 
-from hardner.serve import documents, events, labels, mention_types, views
-from hardner.serve.bodies import LabelsBody, NewType, PathNumber, StepBody, TypeChange
+from hardner.serve import labels, mention_types
+from hardner.serve.database import Database
 from hardner.serve.errors import Conflict, Refused
-from hardner.serve.flags import refresh_type
-from hardner.serve.labels import Labels
-from hardner.serve.routes.shared import Bench
-from hardner.serve.store import Database
-from hardner.serve.workbench import Workbench
+from hardner.serve.predictions import compare_type
+from hardner.serve.routes import Bench, Index, Name, Number, PathNumber
+from hardner.serve.sentences import Mark, find_sentences, show_sentence, show_sentences
 
 router = APIRouter(prefix="/api", tags=["labels"])
 
-AT_ONCE = 200
-"""Sentences that may be asked for at once."""
+_MOST_SENTENCES = 200
+"""Sentences in one answer."""
+_Key = Annotated[str, Field(pattern="^[a-z0-9]$")]
+_Colour = Annotated[int, Field(ge=0, le=7, strict=True)]
+
+
+class SpanBody(BaseModel, extra="forbid"):
+    """In tokens of the sentence."""
+
+    start: Index
+    end: Index
+    type: Number
+
+
+_Spans = Annotated[list[SpanBody], Field(max_length=2_000)]
+
+
+class LabelsBody(BaseModel, extra="forbid"):
+    """The labels that a sentence is to have, and the version they are a change of."""
+
+    version: Index
+    spans: _Spans = []
+    none: bool = False
+    rejected: _Spans = []
+
+
+class StepBody(BaseModel, extra="forbid"):
+    """Which event is expected to be on top of the stack."""
+
+    event: Number | None = None
+
+
+class NewType(BaseModel, extra="forbid"):
+    """A type of mention."""
+
+    name: Name
+    key: _Key | None = None
+    colour: _Colour | None = None
+
+
+class TypeChange(BaseModel, extra="forbid"):
+    """What is to change; the rest stays."""
+
+    name: Name | None = None
+    key: _Key | None = None
+    colour: _Colour | None = None
 
 
 @router.get("/sentences")
-def read_sentences(
+def get_sentences(
     bench: Bench, ids: Annotated[str, Query(pattern="^[0-9]{1,15}(,[0-9]{1,15})*$")]
 ) -> dict[str, Any]:
     """Sentences by their numbers, as far as they are there."""
     numbers = [int(number) for number in ids.split(",")]
-    if len(numbers) > AT_ONCE:
-        raise Refused(f"more than {AT_ONCE} sentences; ask for them in parts")
-    with bench.store.reading() as database:
-        rows = documents.sentences_of(database, numbers)
-        return {"sentences": views.sentences(database, rows)}
+    if len(numbers) > _MOST_SENTENCES:
+        raise Refused(f"more than {_MOST_SENTENCES} sentences; ask for them in parts")
+    with bench.project.reading() as database:
+        return {"sentences": show_sentences(database, find_sentences(database, numbers))}
 
 
 @router.get("/sentences/{number}")
-def read_sentence(bench: Bench, number: PathNumber, response: Response) -> dict[str, Any]:
+def get_sentence(bench: Bench, number: PathNumber, response: Response) -> dict[str, Any]:
     """A sentence with its labels and what the current model finds."""
-    with bench.store.reading() as database:
-        found = views.sentence(database, number)
+    with bench.project.reading() as database:
+        found = show_sentence(database, number)
     response.headers["etag"] = f'"{found["version"]}"'
     return found
 
 
 @router.put("/sentences/{number}")
-def label_sentence(
+def put_sentence(
     bench: Bench, number: PathNumber, body: LabelsBody, response: Response
 ) -> dict[str, Any]:
     """Sets a sentence's labels, if nobody has changed them since that version."""
-    new = Labels(
-        tuple(sorted({span.mark() for span in body.spans})),
-        body.none,
-        tuple(sorted({span.mark() for span in body.rejected})),
-    )
-    with bench.store.writing() as database:
+    new = labels.SentenceLabels(_marks(body.spans), body.none, _marks(body.rejected))
+    with bench.project.writing() as database:
         try:
-            labels.put(database, number, body.version, new)
+            labels.set_labels(database, number, body.version, new)
         except Conflict as error:
-            raise Conflict(str(error), sentence=views.sentence(database, number)) from None
-        found = views.sentence(database, number)
+            raise Conflict(str(error), sentence=show_sentence(database, number)) from None
+        found = show_sentence(database, number)
     response.headers["etag"] = f'"{found["version"]}"'
     return found
 
 
+def _marks(spans: list[SpanBody]) -> tuple[Mark, ...]:
+    return tuple(sorted({(span.start, span.end, span.type) for span in spans}))
+
+
 @router.get("/sentences/{number}/history")
-def read_history(bench: Bench, number: PathNumber) -> dict[str, Any]:
+def get_history(bench: Bench, number: PathNumber) -> dict[str, Any]:
     """What happened to a sentence, newest first."""
-    with bench.store.reading() as database:
-        found = labels.history(database, number)
-        return {"events": [_past(database, row, then) for row, then in found]}
-
-
-def _past(database: Database, row: Any, then: Labels) -> dict[str, Any]:
-    return {
-        **(views.event(database, row) or {}),
-        "spans": views.spans(then.spans),
-        "none": then.none,
-        "rejected": views.spans(then.rejected),
-    }
+    with bench.project.reading() as database:
+        return {"events": labels.label_history(database, number)}
 
 
 @router.post("/undo")
-def undo(bench: Bench, body: StepBody) -> dict[str, Any]:
+def post_undo(bench: Bench, body: StepBody) -> dict[str, Any]:
     """Takes back the last change."""
-    return _step(bench, labels.undo, body.event)
+    return _step(bench, labels.undo_change, body.event)
 
 
 @router.post("/redo")
-def redo(bench: Bench, body: StepBody) -> dict[str, Any]:
+def post_redo(bench: Bench, body: StepBody) -> dict[str, Any]:
     """Makes again what was taken back last."""
-    return _step(bench, labels.redo, body.event)
+    return _step(bench, labels.redo_change, body.event)
 
 
 def _step(
-    bench: Workbench, step: Callable[[Database, int | None], int], expected: int | None
+    bench: Bench, step: Callable[[Database, int | None], sqlite3.Row], expected: int | None
 ) -> dict[str, Any]:
-    with bench.store.writing() as database:
+    with bench.project.writing() as database:
         try:
-            number = step(database, expected)
+            event = step(database, expected)
         except Conflict as error:
-            raise Conflict(str(error), **views.undoable(database)) from None
-        row = events.event(database, number)
-        assert row is not None
-        shown = row["sentence"] is not None and documents.sentences_of(database, [row["sentence"]])
-        found = {
-            "event": views.event(database, row),
-            "sentence": views.sentences(database, shown)[0] if shown else None,
-            "document": row["document"],
-            **views.undoable(database),
+            raise Conflict(str(error), **labels.show_undo(database)) from None
+        numbers = [] if event["sentence"] is None else [event["sentence"]]
+        shown = show_sentences(database, find_sentences(database, numbers))
+        answer = {
+            "event": labels.show_event(database, event),
+            "sentence": shown[0] if shown else None,
+            "document": event["document"],
+            **labels.show_undo(database),
         }
-    bench.sweep.wake()
-    return found
+    bench.predictions.wake()
+    return answer
 
 
 @router.get("/types")
-def list_types(bench: Bench) -> dict[str, Any]:
+def get_types(bench: Bench) -> dict[str, Any]:
     """The types of mentions."""
-    with bench.store.reading() as database:
-        return {"types": mention_types.listed(database)}
+    with bench.project.reading() as database:
+        return {"types": mention_types.list_types(database)}
 
 
 @router.post("/types", status_code=201)
-def add_type(bench: Bench, body: NewType) -> dict[str, Any]:
+def post_type(bench: Bench, body: NewType) -> dict[str, Any]:
     """Adds a type; a key and a colour are found for it if none are said."""
-    with bench.store.writing() as database:
-        found = mention_types.add(database, body.name, body.key, body.colour)
-        refresh_type(database, body.name)
+    with bench.project.writing() as database:
+        found = mention_types.add_type(database, body.name, body.key, body.colour)
+        compare_type(database, body.name)
         return found
 
 
 @router.patch("/types/{number}")
-def change_type(bench: Bench, number: PathNumber, body: TypeChange) -> dict[str, Any]:
+def patch_type(bench: Bench, number: PathNumber, body: TypeChange) -> dict[str, Any]:
     """Gives a type another name, key or colour."""
-    with bench.store.writing() as database:
-        before = mention_types.one(database, number)
-        found = mention_types.change(database, number, body.name, body.key, body.colour)
+    with bench.project.writing() as database:
+        before = mention_types.find_type(database, number)
+        found = mention_types.change_type(database, number, body.name, body.key, body.colour)
         if found["name"] != before["name"]:
-            refresh_type(database, before["name"], found["name"])
+            compare_type(database, before["name"], found["name"])
         return found
 
 
 @router.delete("/types/{number}")
-def remove_type(bench: Bench, number: PathNumber) -> dict[str, Any]:
+def delete_type(bench: Bench, number: PathNumber) -> dict[str, Any]:
     """Removes a type that no label uses."""
-    with bench.store.writing() as database:
-        before = mention_types.one(database, number)
-        mention_types.remove(database, number)
-        refresh_type(database, before["name"])
-        return {"types": mention_types.listed(database)}
+    with bench.project.writing() as database:
+        before = mention_types.find_type(database, number)
+        mention_types.remove_type(database, number)
+        compare_type(database, before["name"])
+        return {"types": mention_types.list_types(database)}

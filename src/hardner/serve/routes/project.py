@@ -1,50 +1,90 @@
-"""The project as a whole."""
+"""The project as a whole: its state, and what users take away."""
 
-from typing import Annotated, Any
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 import hardner
+from hardner.formats import FORMATS
 from hardner.schemes import SCHEMES
-from hardner.serve import mention_types, uploads
-from hardner.serve.bodies import BIGGEST
-from hardner.serve.routes.shared import Bench
-from hardner.serve.status import status
-from hardner.serve.workbench import Workbench
+from hardner.serve.errors import Refused
+from hardner.serve.export import WRITABLE_FORMATS, export_labels
+from hardner.serve.mention_types import list_types
+from hardner.serve.report import report_page
+from hardner.serve.routes import BIGGEST, Bench, attachment
+from hardner.serve.status import count_labels, project_status
 
 router = APIRouter(prefix="/api", tags=["project"])
 
 
 @router.get("/project")
-def read_project(bench: Bench) -> dict[str, Any]:
+def get_project(bench: Bench) -> dict[str, Any]:
     """What does not change while the server runs, the types, and the status."""
     limits = bench.settings.limits
-    with bench.store.reading() as database:
-        types = mention_types.listed(database)
+    with bench.project.reading() as database:
+        types = list_types(database)
     return {
         "name": bench.settings.project.stem,
         "version": hardner.__version__,
         "types": types,
-        "formats": uploads.formats(),
+        "formats": [
+            {
+                "name": row.name,
+                "about": row.about,
+                "endings": list(row.endings),
+                "readable": row.read is not None,
+                "writable": row.write is not None,
+                "keeps": sorted(row.holds),
+                "tagged": row.tagged,
+            }
+            for row in FORMATS.values()
+        ],
         "schemes": list(SCHEMES),
         "limits": {
             "upload_bytes": limits.upload_bytes,
             "json_bytes": limits.json_bytes,
             "tag_characters": limits.tag_characters,
         },
-        "status": _status(bench, None),
+        "status": get_status(bench),
     }
 
 
 @router.get("/status")
-def read_status(
+def get_status(
     bench: Bench, since: Annotated[int | None, Query(ge=0, le=BIGGEST)] = None
 ) -> dict[str, Any]:
     """Where the project stands, and what has changed since an event."""
-    return _status(bench, since)
+    with bench.project.reading() as database:
+        found = project_status(database, since)
+    run = found["run"]
+    return found | {"run": run and bench.runner.with_progress(run)}
 
 
-def _status(bench: Workbench, since: int | None) -> dict[str, Any]:
-    with bench.store.reading() as database:
-        found = status(database, since)
-    return found | {"run": bench.runner.shown(found["run"])}
+@router.get("/export")
+def get_export(
+    bench: Bench,
+    format: Annotated[str, Query(max_length=50)],
+    scheme: Annotated[str | None, Query(max_length=20)] = None,
+    unit: Literal["document", "sentence"] = "document",
+) -> Response:
+    """The labels in a format: of whole documents, or of labelled sentences alone."""
+    if format not in WRITABLE_FORMATS:
+        raise Refused(f"{format!r} cannot be written; known are {', '.join(WRITABLE_FORMATS)}")
+    with (
+        tempfile.TemporaryDirectory(prefix="hardner-export-") as folder,
+        bench.project.reading() as database,
+    ):
+        path = export_labels(database, Path(folder), format, scheme, unit)
+        name = f"{bench.settings.project.stem}-{path.name}"
+        return attachment(name, "application/octet-stream", path.read_bytes())
+
+
+@router.get("/report")
+def get_report(bench: Bench) -> Response:
+    """The curve and the figures as an HTML file."""
+    name = bench.settings.project.stem
+    with bench.project.reading() as database:
+        page = report_page(database, name, count_labels(database))
+    return attachment(f"{name}-report.html", "text/html; charset=utf-8", page.encode())

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from hardner.serve import mention_types, models, runs
-from hardner.serve.store import Database, now
+from hardner.serve.database import Database, utc_now
+from hardner.serve.mention_types import list_types
+from hardner.serve.models import current_model
+from hardner.serve.runs import find_run, learning_curve
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 640, 320, 48, 36
-STYLE = """
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 320, 48, 36
+_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem;
   color: #1a1a1a; background: #fff }
 table { border-collapse: collapse; margin: 1rem 0 } th, td { text-align: left; padding: .25rem 1rem
@@ -19,15 +21,15 @@ svg { max-width: 100%; height: auto } text { font: 12px system-ui, sans-serif; f
 """
 
 
-def report(database: Database, name: str, counts: dict[str, int]) -> str:
+def report_page(database: Database, name: str, counts: dict[str, int]) -> str:
     """The page."""
-    points = runs.curve(database)
-    current = models.current(database)
-    run = runs.one(database, current["run"]) if current and current["run"] else None
+    points = learning_curve(database)
+    current = current_model(database)
+    run = find_run(database, current["run"]) if current and current["run"] else None
     result = run["result"] if run else None
     parts = [
-        f"<h1>{escape(name)}</h1><p>{escape(now()[:16].replace('T', ' '))} UTC</p>",
-        _labels(mention_types.listed(database), counts),
+        f"<h1>{escape(name)}</h1><p>{escape(utc_now()[:16].replace('T', ' '))} UTC</p>",
+        _labels(list_types(database), counts),
         _curve(points),
         _table(
             ("run", "sentences", "mentions", "expected F1", "90 % interval", "held-out F1"),
@@ -50,7 +52,7 @@ def report(database: Database, name: str, counts: dict[str, int]) -> str:
         '<meta name=viewport content="width=device-width">'
         "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; "
         "style-src 'unsafe-inline'\">"
-        f"<title>{escape(name)}</title><style>{STYLE}</style>{''.join(parts)}</html>"
+        f"<title>{escape(name)}</title><style>{_STYLE}</style>{''.join(parts)}</html>"
     )
 
 
@@ -89,14 +91,14 @@ def _curve(points: Sequence[dict[str, Any]]) -> str:
     most = max(point["sentences"] for point in known)
 
     def x(point: dict[str, Any]) -> float:
-        return float(LEFT + (WIDTH - LEFT - 16) * point["sentences"] / most)
+        return float(_LEFT + (_WIDTH - _LEFT - 16) * point["sentences"] / most)
 
     def y(value: float) -> float:
-        return 12 + (HEIGHT - BOTTOM - 12) * (1 - value)
+        return 12 + (_HEIGHT - _BOTTOM - 12) * (1 - value)
 
     drawn = [
-        f'<line x1="{LEFT}" x2="{WIDTH - 16}" y1="{y(v):.1f}" y2="{y(v):.1f}" stroke="#8886"/>'
-        f'<text x="{LEFT - 8}" y="{y(v) + 4:.1f}" text-anchor="end">{v:g}</text>'
+        f'<line x1="{_LEFT}" x2="{_WIDTH - 16}" y1="{y(v):.1f}" y2="{y(v):.1f}" stroke="#8886"/>'
+        f'<text x="{_LEFT - 8}" y="{y(v) + 4:.1f}" text-anchor="end">{v:g}</text>'
         for v in (0, 0.25, 0.5, 0.75, 1)
     ]
     line = " ".join(f"{x(point):.1f},{y(point['f1']):.1f}" for point in known)
@@ -107,12 +109,12 @@ def _curve(points: Sequence[dict[str, Any]]) -> str:
             f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{low:.1f}" y2="{high:.1f}" '
             'stroke="#0072B2" stroke-opacity=".5" stroke-width="5"/>'
             f'<circle cx="{place:.1f}" cy="{y(point["f1"]):.1f}" r="4" fill="#0072B2"/>'
-            f'<text x="{place:.1f}" y="{HEIGHT - 16}" text-anchor="middle">'
+            f'<text x="{place:.1f}" y="{_HEIGHT - 16}" text-anchor="middle">'
             f"{point['sentences']}</text>"
         )
     label = "expected F1 against labelled sentences"
     return (
-        f'<h2>Learning curve</h2><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<h2>Learning curve</h2><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
         f'aria-label="{label}">{"".join(drawn)}</svg><p>{label.capitalize()}, 90 % interval.</p>'
     )
 

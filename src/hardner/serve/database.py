@@ -1,0 +1,301 @@
+"""The project file: a SQLite database, with its tables and the log of what was done to it."""
+
+import json
+import sqlite3
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hardner.errors import FileError
+from hardner.jobs.lock import FileLock
+
+APPLICATION_ID = 0x68646E72
+"""Marks a SQLite file as ours, in its header: the letters ``hdnr``."""
+SCHEMA_VERSION = 1
+SCHEMA = """
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    held_out INTEGER NOT NULL DEFAULT 0,
+    removed INTEGER NOT NULL DEFAULT 0,
+    text TEXT NOT NULL                  -- the last, as it is long
+) STRICT;
+CREATE INDEX documents_shown ON documents (id) WHERE NOT removed;
+CREATE INDEX documents_removed ON documents (id) WHERE removed;
+
+CREATE TABLE types (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    key TEXT NOT NULL,
+    colour INTEGER NOT NULL,
+    removed INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE UNIQUE INDEX types_keys ON types (key) WHERE NOT removed;
+
+CREATE TABLE sentences (
+    id INTEGER PRIMARY KEY,
+    document INTEGER NOT NULL REFERENCES documents (id),
+    position INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    stop INTEGER NOT NULL,
+    tokens TEXT NOT NULL,               -- [start, end, start, end, ...] from the sentence's start
+    version INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'labelled', 'none')),
+    spans TEXT NOT NULL DEFAULT '[]',   -- [[start, end, type], ...] in tokens
+    rejected TEXT NOT NULL DEFAULT '[]',
+    UNIQUE (document, position)
+) STRICT;
+CREATE INDEX sentences_labelled ON sentences (document, state) WHERE state <> 'open';
+
+-- Nothing here is ever changed or deleted. After each event, undo_top is the event that an undo
+-- takes back and redo_top the undo that a redo takes back; both are stacks, as the event below
+-- the top is the top before it.
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    document INTEGER REFERENCES documents (id),
+    sentence INTEGER REFERENCES sentences (id),
+    before TEXT,
+    after TEXT,
+    target INTEGER REFERENCES events (id),
+    undo_top INTEGER REFERENCES events (id),
+    redo_top INTEGER REFERENCES events (id)
+) STRICT;
+CREATE INDEX events_sentence ON events (sentence) WHERE sentence IS NOT NULL;
+CREATE TRIGGER events_stay BEFORE UPDATE ON events
+    BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
+CREATE TRIGGER events_remain BEFORE DELETE ON events
+    BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END;
+
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    state TEXT NOT NULL CHECK (state IN ('running', 'done', 'failed', 'cancelled', 'interrupted')),
+    started TEXT NOT NULL,
+    ended TEXT,
+    seconds REAL NOT NULL DEFAULT 0,
+    message TEXT NOT NULL DEFAULT '',
+    sentences INTEGER NOT NULL,
+    mentions INTEGER NOT NULL,
+    types TEXT NOT NULL,
+    result TEXT
+) STRICT;
+CREATE UNIQUE INDEX runs_one_at_a_time ON runs (state) WHERE state = 'running';
+
+CREATE TABLE models (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('base', 'adapted')),
+    labels TEXT NOT NULL,
+    created TEXT NOT NULL,
+    mark TEXT NOT NULL DEFAULT '',      -- of the files of a base, which lie elsewhere
+    run INTEGER REFERENCES runs (id),
+    bytes INTEGER NOT NULL DEFAULT 0,
+    current INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE UNIQUE INDEX models_one_current ON models (current) WHERE current;
+CREATE TABLE files (
+    model INTEGER NOT NULL REFERENCES models (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (model, name)
+) STRICT;
+
+CREATE TABLE predictions (
+    sentence INTEGER PRIMARY KEY REFERENCES sentences (id),
+    model INTEGER NOT NULL REFERENCES models (id) ON DELETE CASCADE,
+    spans TEXT NOT NULL,                -- [[start, end, label, score], ...] in tokens
+    hardness REAL NOT NULL,
+    worth REAL NOT NULL,                -- hardness, made comparable between lengths
+    suggested INTEGER NOT NULL,
+    disagrees INTEGER NOT NULL
+) STRICT;
+CREATE INDEX predictions_worthiest ON predictions (model, worth);
+CREATE INDEX predictions_suggested ON predictions (model, suggested, sentence) WHERE suggested;
+CREATE INDEX predictions_disagreeing ON predictions (model, disagrees, sentence) WHERE disagrees;
+
+CREATE VIRTUAL TABLE words USING fts5 (
+    name, text, content='documents', content_rowid='id', tokenize='unicode61'
+);
+"""
+
+Database = sqlite3.Connection
+_IDLE_READERS = 4
+"""Connections kept open for reading."""
+_UNDOABLE = ("label", "remove")
+"""Kinds of events that an undo takes back."""
+
+
+class ProjectDatabase:
+    """An open project: one writer, any number of readers. Only one process may open it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = _lock_project(path)
+        try:
+            self._writer = _connect(path)
+            _create_tables(self._writer, path)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._writing = threading.Lock()
+        self._readers: deque[Database] = deque()
+
+    @contextmanager
+    def writing(self) -> Iterator[Database]:
+        """A transaction: on disk as a whole when the block ends, or not at all."""
+        with self._writing:
+            # IMMEDIATE takes the write lock now: a lock taken halfway could fail as busy.
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                self._writer.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Database]:
+        """A snapshot of the project, whatever is written meanwhile."""
+        try:
+            database = self._readers.pop()
+        except IndexError:
+            database = _connect(self.path)
+        try:
+            database.execute("BEGIN")
+            yield database
+        finally:
+            database.execute("ROLLBACK")
+            if len(self._readers) < _IDLE_READERS:
+                self._readers.append(database)
+            else:
+                database.close()
+
+    def close(self) -> None:
+        """Close all connections, so that SQLite removes the files beside the project."""
+        while self._readers:
+            self._readers.pop().close()
+        with self._writing:
+            self._writer.close()
+        self._lock.release()
+
+
+def _connect(path: Path) -> Database:
+    try:
+        # Connections move between the threads of the server, but only one uses each at a time.
+        database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        database.row_factory = sqlite3.Row
+        database.execute("PRAGMA foreign_keys = ON")
+        # "saved" in the page means on disk, also when the power fails.
+        database.execute("PRAGMA synchronous = FULL")
+        database.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        raise FileError(path, f"cannot be opened: {error}") from None
+    except sqlite3.DatabaseError:
+        raise FileError(path, "not a project of hardner; name another file") from None
+    return database
+
+
+def _create_tables(database: Database, path: Path) -> None:
+    """Create the tables of a new file; refuse a file of another program or version."""
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    empty = database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone() is None
+    if empty and not application:
+        database.executescript(
+            f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
+            f" PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+        )
+    elif application != APPLICATION_ID:
+        raise FileError(path, "not a project of hardner; name another file")
+    elif version != SCHEMA_VERSION:
+        raise FileError(
+            path,
+            f"made by another version of hardner (format {version}, here {SCHEMA_VERSION})",
+        )
+
+
+def _lock_project(path: Path) -> FileLock:
+    """Lock a file beside the project's, as SQLite's own locks come and go."""
+    try:
+        return FileLock(path.with_name(f"{path.name}-lock"))
+    except BlockingIOError:
+        raise FileError(path, "is open in another hardner serve; use that one") from None
+    except OSError as error:
+        raise FileError(path, f"cannot be opened: {error.strerror}") from None
+
+
+def utc_now() -> str:
+    """The time as the project keeps it: ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def compact_json(value: Any) -> str:
+    """JSON without spaces, as columns hold it."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+class UndoTops(NamedTuple):
+    """The events that the next undo and the next redo act on."""
+
+    undo: int | None
+    redo: int | None
+
+
+def undo_tops(database: Database, before: int = sys.maxsize) -> UndoTops:
+    """The tops of both stacks, now or before an event."""
+    row = database.execute(
+        "SELECT undo_top, redo_top FROM events WHERE id < ? ORDER BY id DESC LIMIT 1", (before,)
+    ).fetchone()
+    return UndoTops(*row) if row else UndoTops(None, None)
+
+
+def last_event(database: Database) -> int:
+    """The number of the last event, 0 if there is none."""
+    (number,) = database.execute("SELECT max(id) FROM events").fetchone()
+    return int(number or 0)
+
+
+def find_event(database: Database, number: int) -> sqlite3.Row:
+    """The event of that number."""
+    event: sqlite3.Row = database.execute("SELECT * FROM events WHERE id = ?", (number,)).fetchone()
+    return event
+
+
+def record_event(
+    database: Database,
+    kind: str,
+    *,
+    document: int | None = None,
+    sentence: int | None = None,
+    before: Any = None,
+    after: Any = None,
+    target: int | None = None,
+) -> int:
+    """Append an event and move the undo stacks; returns its number.
+
+    Args:
+        kind: What happened; a new label or removal empties the redo stack.
+        document: The document it happened to.
+        sentence: The sentence it happened to.
+        before: The state before, as far as an undo needs it.
+        after: The state after.
+        target: The event that an undo takes back, or the undo that a redo takes back.
+    """
+    undo, redo = undo_tops(database)
+    number = last_event(database) + 1
+    if kind in _UNDOABLE:
+        undo, redo = number, None
+    elif target is not None:
+        # Below an event on its stack lies what was the stack's top before that event.
+        below, top = undo_tops(database, before=target), find_event(database, target)
+        undo, redo = (below.undo, number) if kind == "undo" else (top["target"], below.redo)
+    sides = (None if side is None else compact_json(side) for side in (before, after))
+    values = (number, utc_now(), kind, document, sentence, *sides, target, undo, redo)
+    database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    return number

@@ -1,0 +1,159 @@
+"""The one thread that computes with the current model.
+
+Texts that wait to be tagged are tagged together, and what a user waits for goes before what is
+computed ahead of time.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from itertools import count
+from pathlib import Path
+from queue import PriorityQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from hardner.errors import HardnerError
+from hardner.serve.errors import Busy, Conflict
+from hardner.types import Entity
+
+if TYPE_CHECKING:
+    from hardner.tag.predictor import Predictor
+
+_BATCH = 200_000
+"""Characters tagged in one go."""
+_QUEUED = 5_000_000
+"""Characters that may wait to be tagged."""
+NOW, SOON, LATER = 0, 1, 2
+"""Urgencies, the lowest first."""
+
+_Outcome = TypeVar("_Outcome")
+_Entities = list[list[Entity]]
+_log = logging.getLogger(__name__)
+
+
+def load_predictor(folder: Path | None) -> "Predictor":
+    """The model of a folder, or the bundled one."""
+    from hardner.tag.predictor import Predictor  # torch: the server starts before it is there
+
+    return Predictor.load(folder)
+
+
+class LoadedModel(NamedTuple):
+    """A model, and its number in the project."""
+
+    number: int
+    model: "Predictor"
+
+
+class _Request(NamedTuple):
+    texts: Sequence[str]
+    size: int
+    answer: Future[tuple[int, _Entities]]
+
+
+class ModelThread:
+    """A thread that owns a model, so that no two computations run at once."""
+
+    def __init__(self) -> None:
+        self._work: PriorityQueue[tuple[int, int, Callable[[], None] | None]] = PriorityQueue()
+        self._order = count()
+        self._requests: deque[_Request] = deque()
+        self._waiting = 0
+        self._lock = threading.Lock()
+        self._loaded: LoadedModel | None = None
+        self._why = "there is no model yet"
+        self._thread = threading.Thread(target=self._run, name="model", daemon=True)
+        self._thread.start()
+
+    def use(self, number: int, load: Callable[[], "Predictor"]) -> Future[LoadedModel]:
+        """Load a model; whatever is asked from now on waits for it."""
+
+        def work() -> LoadedModel:
+            try:
+                self._loaded = LoadedModel(number, load())
+            except Exception as error:
+                self._loaded = None
+                self._why = str(error) if isinstance(error, HardnerError) else repr(error)
+                raise
+            return self._loaded
+
+        return self._enqueue(work, NOW)
+
+    def submit(
+        self, work: Callable[[LoadedModel], _Outcome], urgency: int = SOON
+    ) -> Future[_Outcome]:
+        """Compute something with the model."""
+        return self._enqueue(lambda: work(self._model()), urgency)
+
+    def tag(self, texts: Sequence[str]) -> Future[tuple[int, _Entities]]:
+        """The number of the model, and the entities of each text."""
+        size = sum(map(len, texts))
+        answer: Future[tuple[int, _Entities]] = Future()
+        with self._lock:
+            if self._waiting and self._waiting + size > _QUEUED:
+                raise Busy("too many texts are waiting to be tagged; try again later")
+            self._waiting += size
+            self._requests.append(_Request(texts, size, answer))
+        self._put(SOON, self._tag_waiting)
+        return answer
+
+    def stop(self) -> None:
+        """End the thread after the work in hand."""
+        self._put(NOW - 1, None)
+        self._thread.join(timeout=10)
+
+    def _put(self, urgency: int, work: Callable[[], None] | None) -> None:
+        # The count keeps the order within an urgency, and functions from being compared.
+        self._work.put((urgency, next(self._order), work))
+
+    def _enqueue(self, work: Callable[[], _Outcome], urgency: int) -> Future[_Outcome]:
+        answer: Future[_Outcome] = Future()
+
+        def run() -> None:
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(work())
+                except Exception as error:
+                    _fail([answer], error)
+
+        self._put(urgency, run)
+        return answer
+
+    def _run(self) -> None:
+        while (work := self._work.get()[2]) is not None:
+            work()
+
+    def _model(self) -> LoadedModel:
+        if self._loaded is None:
+            raise Conflict(self._why)
+        return self._loaded
+
+    def _tag_waiting(self) -> None:
+        """Tag as many of the waiting texts as fit into a batch; the first always does."""
+        batch: list[_Request] = []
+        size = 0
+        with self._lock:
+            while self._requests and (not batch or size + self._requests[0].size <= _BATCH):
+                batch.append(self._requests.popleft())
+                size += batch[-1].size
+            self._waiting -= size
+        batch = [one for one in batch if one.answer.set_running_or_notify_cancel()]
+        if not batch:
+            return  # an earlier call took them along
+        try:
+            number, model = self._model()
+            found = iter(list(model.pipe([text for one in batch for text in one.texts])))
+            for one in batch:
+                one.answer.set_result((number, [next(found) for _ in one.texts]))
+        except Exception as error:
+            _fail([one.answer for one in batch], error)
+
+
+def _fail(answers: Sequence[Future[Any]], error: Exception) -> None:
+    if not isinstance(error, HardnerError):
+        _log.exception("the model failed")
+    for answer in answers:
+        if not answer.done():
+            answer.set_exception(error)

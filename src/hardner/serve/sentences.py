@@ -1,0 +1,132 @@
+"""The sentences of a project: read from their table, and shown with labels and predictions."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hardner.serve.database import Database
+from hardner.serve.errors import Missing
+from hardner.serve.mention_types import type_numbers
+from hardner.serve.models import current_model_number
+from hardner.types import Offset, Sentence, Span
+
+SENTENCE_COLUMNS = """sentences.id, sentences.document, position, version, state, spans, rejected,
+    tokens, start, stop, substr(documents.text, start + 1, stop - start) AS text"""
+"""For a join of sentences and documents."""
+
+Mark = tuple[int, int, int]
+"""A label as the project keeps it: start and end in tokens, and the number of the type."""
+
+
+def document_sentences(
+    database: Database, document: int, start: int, limit: int
+) -> list[sqlite3.Row]:
+    """Sentences of a document, from position ``start`` on."""
+    return database.execute(
+        f"""SELECT {SENTENCE_COLUMNS} FROM sentences JOIN documents ON documents.id = document
+            WHERE document = ? AND position >= ? ORDER BY position LIMIT ?""",
+        (document, start, limit),
+    ).fetchall()
+
+
+def find_sentences(database: Database, numbers: Sequence[int]) -> list[sqlite3.Row]:
+    """The sentences of these numbers, in that order, as far as they exist."""
+    # CROSS JOIN keeps SQLite to this order of the tables: few numbers, then look-ups by key.
+    rows = database.execute(
+        f"""SELECT {SENTENCE_COLUMNS} FROM json_each(?) CROSS JOIN sentences
+            ON sentences.id = value CROSS JOIN documents ON documents.id = document
+            WHERE NOT removed""",
+        (json.dumps([*numbers]),),
+    )
+    found = {row["id"]: row for row in rows}
+    return [found[number] for number in numbers if number in found]
+
+
+def find_sentence(database: Database, number: int) -> sqlite3.Row:
+    """The sentence of that number."""
+    for row in find_sentences(database, [number]):
+        return row
+    raise Missing(f"there is no sentence {number}")
+
+
+def token_offsets(row: sqlite3.Row) -> tuple[Offset, ...]:
+    """Start and end of each token, in characters of the sentence."""
+    flat = json.loads(row["tokens"])
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
+
+
+def to_sentence(row: sqlite3.Row, types: Mapping[int, str] | None = None) -> Sentence:
+    """The sentence of a row, named by its number; with labels where type names are given."""
+    tokens = tuple(row["text"][start:end] for start, end in token_offsets(row))
+    spans = [Span(s, e, types[n]) for s, e, n in json.loads(row["spans"])] if types else ()
+    return Sentence(tokens, tuple(spans), str(row["id"]))
+
+
+def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
+    """Sentences as the page gets them: with labels and what the current model predicts."""
+    predictions = database.execute(
+        """SELECT predictions.* FROM predictions WHERE +model = ?
+           AND sentence IN (SELECT value FROM json_each(?))""",
+        (current_model_number(database), json.dumps([row["id"] for row in rows])),
+    )
+    predicted = {row["sentence"]: row for row in predictions}
+    types = type_numbers(database)
+    shown, stops = [], {row["id"]: row["stop"] for row in rows}
+    for row in rows:
+        own, text, offsets = predicted.get(row["id"]), row["text"], token_offsets(row)
+        nexts = [start for start, _ in offsets[1:]] + [len(text)]
+        shown.append(
+            {
+                "id": row["id"],
+                "document": row["document"],
+                "position": row["position"],
+                "version": row["version"],
+                "lead": _text_before(database, row, stops),
+                "tokens": [text[start:end] for start, end in offsets],
+                "gaps": [text[end:start] for (_, end), start in zip(offsets, nexts, strict=True)],
+                "state": row["state"],
+                "spans": show_marks(json.loads(row["spans"])),
+                "rejected": show_marks(json.loads(row["rejected"])),
+                "predicted": _show_predicted(own["spans"], types) if own else None,
+                "suggested": bool(own and own["suggested"]),
+                "disagrees": bool(own and own["disagrees"]),
+                "hardness": own["hardness"] if own else None,
+            }
+        )
+    return shown
+
+
+def _text_before(database: Database, row: sqlite3.Row, stops: Mapping[int, int]) -> str:
+    """The text between the sentence before, whose number is one less, and this one."""
+    stop = stops.get(row["id"] - 1) if row["position"] else 0
+    if stop is None:
+        (stop,) = database.execute(
+            "SELECT stop FROM sentences WHERE document = ? AND position = ?",
+            (row["document"], row["position"] - 1),
+        ).fetchone()
+    if stop == row["start"]:
+        return ""
+    (text,) = database.execute(
+        "SELECT substr(text, ?, ?) FROM documents WHERE id = ?",
+        (stop + 1, row["start"] - stop, row["document"]),
+    ).fetchone()
+    return str(text)
+
+
+def show_marks(marks: Iterable[Sequence[int]]) -> list[dict[str, int]]:
+    """Labels as the page gets them."""
+    return [{"start": start, "end": end, "type": number} for start, end, number in marks]
+
+
+def _show_predicted(spans: str, types: Mapping[str, int]) -> list[dict[str, Any]]:
+    return [
+        {"start": start, "end": end, "type": types[label], "score": score}
+        for start, end, label, score in json.loads(spans)
+        if label in types
+    ]
+
+
+def show_sentence(database: Database, number: int) -> dict[str, Any]:
+    """The sentence of that number, as the page gets it."""
+    return show_sentences(database, [find_sentence(database, number)])[0]
