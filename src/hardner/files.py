@@ -67,6 +67,15 @@ def _refused(path: PathLike, error: OSError) -> FileError:
     return FileError(path, _REASONS.get(error.errno or 0, error.strerror or str(error)))
 
 
+@contextmanager
+def file_errors(path: PathLike) -> Iterator[None]:
+    """Whatever the system refuses, as one line about a file."""
+    try:
+        yield
+    except OSError as error:
+        raise _refused(path, error) from None
+
+
 class _Source(io.RawIOBase):
     """Bytes of a file, decompressed; whatever fails on the way names the file."""
 

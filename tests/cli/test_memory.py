@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hardner.cli.memory import keep_freed
+from hardner.cli.common import keep_freed_memory
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
@@ -19,14 +19,14 @@ def test_glibc_is_asked_and_no_other_system(platform: str, monkeypatch: pytest.M
 
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
-    keep_freed()
+    keep_freed_memory()
     assert asked == ([(-3, 32 << 20), (-1, 1 << 30)] if platform == "linux" else [])
 
 
 def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    keep_freed()
+    keep_freed_memory()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs glibc")

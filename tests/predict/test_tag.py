@@ -19,7 +19,8 @@ import hardner
 from hardner.cli import outputs
 from hardner.errors import FileError
 from hardner.formats import FORMATS, Report, read, write
-from hardner.scale.documents import Inputs
+from hardner.scale.inputs import InputStream
+from hardner.scale.receipts import fingerprint
 from hardner.types import Document
 
 TEXT = "Aspirin may worsen asthma in mice, and BRCA1 is a gene. It causes liver disease."
@@ -211,18 +212,12 @@ def test_resuming_a_file_of_lines(call: Command, tmp_path: Path, corpus: Path) -
     corpus.write_text("".join(lines))
     old = note.read_text()
     assert call(*job, "--resume")[0] == 1  # the input is another now
-    note.write_text(old.replace(json.loads(old)[1], stamp(corpus)))
+    note.write_text(old.replace(json.loads(old)[1], fingerprint(corpus)))
     code, _, err = call(*job, "--resume")
     assert (code, err.split()[0]) == (0, "24")
     assert out.read_text() == whole
     assert not part.exists()
     assert not note.exists()
-
-
-def stamp(path: Path) -> str:
-    from hardner.scale.output import stamp
-
-    return stamp(path)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +334,7 @@ def test_a_bad_file_does_not_lose_those_before_it() -> None:
         yield from list(documents)  # reads all ahead
 
     here = tiny.ROOT / "Gene" / "test.tsv"
-    inputs = Inputs([str(here), "no-such.txt", str(here)], None, Report())
+    inputs = InputStream([str(here), "no-such.txt", str(here)], None, Report())
     found = []
     with pytest.raises(FileError, match=r"no-such\.txt: no such file"):
         for document in inputs.through(work):

@@ -15,7 +15,9 @@ from hardner.model.describe import save_model
 from hardner.model.tagger import Tagger
 
 QUICK = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
-SCRIPT = "import sys, json; from hardner.scale import tag; tag(**json.loads(sys.argv[1]))"
+SCRIPT = (
+    "import sys, json; from hardner.scale import tag_files; tag_files(**json.loads(sys.argv[1]))"
+)
 
 
 def model(folder: Path) -> Path:
@@ -37,7 +39,7 @@ def lines(path: Path, found: list[str], first: int = 0) -> Path:
 
 
 def tagging(**arguments: object) -> subprocess.Popen[str]:
-    """`hardner.scale.tag` in a process of its own."""
+    """`hardner.scale.tag_files` in a process of its own."""
     command = [sys.executable, "-c", SCRIPT, json.dumps(arguments, default=str)]
     return subprocess.Popen(command, env=QUICK, stderr=subprocess.PIPE, text=True)
 

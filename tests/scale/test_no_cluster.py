@@ -13,8 +13,8 @@ from scale.made import lines, model, texts
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import protocol
-from hardner.scale import cluster, tag
-from hardner.scale.cells import independent_parts
+from hardner.scale import cluster, tag_files
+from hardner.scale.evaluation import independent_parts
 
 
 @pytest.fixture
@@ -52,13 +52,13 @@ def test_nobody_listens(tmp_path: Path) -> None:
     assert refused("127.0.0.1:99999").startswith("no Ray cluster answers at 127.0.0.1:99999")
     source, network = lines(tmp_path / "in.jsonl", texts(3)), model(tmp_path / "model")
     with pytest.raises(HardnerError, match="no Ray cluster answers"):
-        tag([source], tmp_path / "out", model=network, engine="ray", address=address)
+        tag_files([source], tmp_path / "out", model=network, engine="ray", address=address)
     assert not (tmp_path / "out").exists()
 
 
 def test_something_else_listens(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="Ray is an extra (hardner[ray])")
-    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
+    monkeypatch.setattr(cluster, "_TIMEOUT", 0.5)
     address = f"127.0.0.1:{listener.getsockname()[1]}"
     assert "timed out" in refused(address)
 

@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hardner.cli.convert import _format
-from hardner.cli.memory import keep_freed
-from hardner.cli.model_folder import check_model_folder
-from hardner.cli.terminal import bar, interruptible, spoken, stderr, warned
+from hardner.cli.common import (
+    DEVICE,
+    SOURCE_FORMAT,
+    bar,
+    check_model_folder,
+    interruptible,
+    keep_freed_memory,
+    spoken,
+    stderr,
+    warned,
+)
 from hardner.errors import FileError, HardnerError
 from hardner.files import shown_path
 from hardner.formats import Report, read
@@ -43,10 +50,7 @@ def adapt_command(
         Path | None,
         typer.Option(metavar="DIR", help="Where to start; by default the model that comes along."),
     ] = None,
-    source_format: Annotated[
-        str | None,
-        typer.Option("--from", callback=_format, help="Format of the files, if not as they look."),
-    ] = None,
+    source_format: SOURCE_FORMAT = None,
     test: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Labelled sentences to score the new model on."),
@@ -65,7 +69,7 @@ def adapt_command(
         bool,
         typer.Option("--force", help="Replace a model in DIR; adapt even if the result is worse."),
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "cpu",
+    device: DEVICE = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
     """Make a model for a new entity type from 5 to 100 labelled sentences.
@@ -83,7 +87,7 @@ def adapt_command(
     - `hardner adapt devices.tsv --out device-model --test more.tsv --unlabelled abstracts.txt`
     - `hardner adapt brat-folder/ --label Device --keep --out larger-model --json`
     """
-    keep_freed()
+    keep_freed_memory()
     with interruptible(lambda: False), warned():
         with spoken("interrupted; nothing was written"):
             check_model_folder(out, force)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hardner.catalogue import SPLITS, CatalogueEntry
-from hardner.cli.terminal import bar, stderr
+from hardner.cli.common import bar, stderr
 from hardner.corpora import Corpora, Statistics, corpus_statistics
 from hardner.errors import FileError
 from hardner.formats import Report

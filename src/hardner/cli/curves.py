@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hardner.cli.terminal import bar, stderr, warned
+from hardner.cli.common import DEVICE, bar, stderr, warned
 from hardner.errors import HardnerError
 
 
@@ -33,7 +33,7 @@ def curves(
         Path | None, typer.Option(help="The folder that holds the corpora's folders.")
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("results"),
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: DEVICE = "auto",
 ) -> None:
     """Train on the train and devel data of corpora, and score their test data on the way.
 

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hardner.cli.common import (
+    ADDRESS,
+    DEVICE,
+    ENGINE,
+    EngineChoice,
+    bar,
+    interruptible,
+    spoken,
+    stderr,
+    warned,
+)
 from hardner.cli.corpora import CATALOGUE_OPTION
-from hardner.cli.engine import ADDRESS, ENGINE, EngineChoice
-from hardner.cli.terminal import bar, interruptible, spoken, stderr, warned
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -90,7 +99,7 @@ def evaluate_command(
             "default its own."
         ),
     ] = "",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: DEVICE = "auto",
     natural: Annotated[
         bool, typer.Option("--natural", help="Draw samples regardless of entities.")
     ] = False,
@@ -203,7 +212,7 @@ def _scored(
 
     if engine is EngineChoice.local:
         return execute(plan, system, desk)
-    from hardner.scale.cells import spread_cells
+    from hardner.scale.evaluation import execute_on_ray
 
     # Workers may run in another folder than this one.
     catalogue = str(Path(desk.catalogue).resolve()) if desk.catalogue else ""
@@ -216,7 +225,7 @@ def _scored(
         catalogue=catalogue,
     )
     there = replace(desk, root=desk.root.resolve(), out=desk.out.resolve(), catalogue=catalogue)
-    return spread_cells(plan, afar, entry.trains, there, address)
+    return execute_on_ray(plan, afar, entry.trains, there, address)
 
 
 def _for(plan: "Protocol", system: "System", path: Path, corpora: "Corpora") -> "Protocol":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hardner.cli.terminal import stderr
+from hardner.cli.common import MODEL, stderr
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -23,10 +23,7 @@ def export_command(
         Path | None,
         typer.Option(metavar="OUT", help="Write a Hugging Face folder for token classification."),
     ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A model folder; by default the model that comes along."),
-    ] = None,
+    model: MODEL = None,
     int8: Annotated[
         bool, typer.Option("--int8", help="ONNX with 8-bit weights: faster, a quarter as large.")
     ] = False,

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hardner.cli.terminal import stderr
+from hardner.cli.common import stderr
 
 if TYPE_CHECKING:
     from hardner.meta.hardness import TaskHardness

@@ -88,8 +88,7 @@ def follow(
     - `hardner model follow JNLPBA BC4CHEMD --out my-model`
     - `hardner tag abstract.txt --model my-model`
     """
-    from hardner.cli.model_folder import check_model_folder
-    from hardner.cli.terminal import stderr
+    from hardner.cli.common import check_model_folder, stderr
     from hardner.tag.guidelines import known_guidelines
     from hardner.tag.predictor import load
 

@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
-from hardner.cli.marked import marked
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write, is_standard, plain_name
 from hardner.formats import FORMATS, Report, format_to_write, write
 from hardner.formats.format import Place
+from hardner.formats.html import COLOURS, visible
 from hardner.formats.jsonl import encode_document
-from hardner.types import Document
+from hardner.types import Document, Entity
 
 STANDARD = "<standard output>"
 
@@ -86,7 +87,7 @@ class Output:
                 self._stream(documents, labels)
         elif path is not None and self.format == "text":
             with atomic_write(path) as file:
-                file.writelines(f"{marked(d, labels).plain}\n" for d in documents)
+                file.writelines(f"{_marked(d, labels).plain}\n" for d in documents)
         else:
             scored = "scores" in FORMATS[self.format].holds
             fitting = documents if scored else map(_unscored, documents)
@@ -99,7 +100,7 @@ class Output:
             if self.format == "jsonl":
                 sys.stdout.buffer.write(self.line(document).encode() + b"\n")
             else:
-                console.print(marked(document, labels))
+                console.print(_marked(document, labels))
 
     def line(self, document: Document) -> str:
         """The document as a line of JSON."""
@@ -136,3 +137,23 @@ def _standard_output() -> Iterator[None]:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise FileError(STANDARD, error.strerror or str(error)) from None
+
+
+def _marked(document: Document, labels: Sequence[str]) -> Text:
+    """The text with its mentions marked; ``labels`` gives each its colour, by its place."""
+    hues = {label: COLOURS[i % len(COLOURS)] for i, label in enumerate(labels)}
+    ends = sorted(document.entities, key=lambda e: (e.end, -e.start, e.label))
+    shown = Text(visible(document.text))
+    for entity in document.entities:
+        shown.stylize(f"underline {hues[entity.label]}", entity.start, entity.end)
+    made, before = Text(), 0
+    for entity in ends:
+        made.append_text(shown[before : entity.end] if entity.end > before else Text())
+        made.append(_tag(entity), style=f"dim {hues[entity.label]}")
+        before = entity.end
+    return made.append_text(shown[before:]) if before < len(shown) else made
+
+
+def _tag(entity: Entity) -> str:
+    score = "" if entity.score == 1.0 else f" {entity.score:.2f}"
+    return f"[{visible(entity.label)}{score}]"

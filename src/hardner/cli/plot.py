@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hardner.cli.terminal import stderr
+from hardner.cli.common import stderr
 from hardner.errors import HardnerError
 
 

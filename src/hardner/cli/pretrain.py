@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hardner.cli.terminal import bar, interruptible, spoken, stderr
+from hardner.cli.common import DEVICE, bar, interruptible, spoken, stderr
 
 if TYPE_CHECKING:
     from hardner.pretrain.progress import PretrainingCallback, PretrainingProgress
@@ -28,7 +28,6 @@ Without = Annotated[
         help="A folder of known corpora; lines equal to a devel or test sentence are left out.",
     ),
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same one gives the same result.")]
 
 
@@ -61,7 +60,7 @@ def encoder(
         typer.Option("--from", help="An earlier run's model to go on from; the text may be other."),
     ] = None,
     seed: Seed = 0,
-    device: Device = "auto",
+    device: DEVICE = "auto",
     every: Annotated[int, typer.Option(min=1, help="Save a state after so many steps.")] = 1000,
     without: Without = None,
 ) -> None:

@@ -4,15 +4,13 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from hardner.cli.convert import _format
-from hardner.cli.terminal import bar, stderr
+from hardner.cli.common import MODEL, SOURCE_FORMAT, bar, check_format, stderr
 from hardner.files import atomic_write
 from hardner.formats import Report, read, write
 from hardner.formats.format import Place
@@ -28,10 +26,7 @@ def suggest_command(
     texts: Annotated[
         list[str], typer.Argument(metavar="TEXT...", help="Files or folders; - is stdin.")
     ],
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A model folder; by default the model that comes along."),
-    ] = None,
+    model: MODEL = None,
     count: Annotated[int, typer.Option("-n", min=1, help="How many sentences.")] = 10,
     label: Annotated[
         str | None,
@@ -43,13 +38,10 @@ def suggest_command(
         list[str] | None,
         typer.Option(metavar="LABELLED", help="What is labelled already, in any format."),
     ] = None,
-    source_format: Annotated[
-        str | None,
-        typer.Option("--from", callback=_format, help="Format of TEXT, if not as it looks."),
-    ] = None,
+    source_format: SOURCE_FORMAT = None,
     target_format: Annotated[
         str | None,
-        typer.Option("--to", callback=_format, help="Write the sentences in a format."),
+        typer.Option("--to", callback=check_format, help="Write the sentences in a format."),
     ] = None,
     out: Annotated[
         str, typer.Option(metavar="OUT", help="Where to write; - is standard output.")

@@ -1,29 +1,40 @@
 """``hardner tag``: find entities in text of any format."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hardner.cli.convert import _format, _progress, _scheme
-from hardner.cli.engine import ADDRESS, ENGINE, EngineChoice, tag_on_ray
+from hardner.cli.common import (
+    ADDRESS,
+    DEVICE,
+    ENGINE,
+    MODEL,
+    SOURCE_FORMAT,
+    EngineChoice,
+    bar,
+    check_format,
+    check_scheme,
+    document_counter,
+    interruptible,
+    spoken,
+    stderr,
+)
 from hardner.cli.outputs import Output
-from hardner.cli.terminal import interruptible, spoken, stderr
 from hardner.errors import HardnerError
 from hardner.files import is_standard
 from hardner.formats import Report
 from hardner.types import Document
 
 if TYPE_CHECKING:
-    from hardner.scale.documents import Inputs, _Work
-    from hardner.scale.workers import TagOptions
-    from hardner.tag.predictor import Predictor
+    from hardner.scale import ShardProgress
+    from hardner.scale.tagging import TagJob
 
 
-def _listed(text: str | None) -> str | None:
+def _check_labels(text: str | None) -> str | None:
     if text is not None and not all(part.strip() for part in text.split(",")):
         raise typer.BadParameter("a label is missing between two commas.")
     return text
@@ -32,17 +43,16 @@ def _listed(text: str | None) -> str | None:
 def tag_command(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILES...|-]", help="Files or folders; - is standard input."),
+        typer.Argument(
+            metavar="[FILES...|-]", help="Files, folders and patterns; - is standard input."
+        ),
     ] = None,
-    source_format: Annotated[
-        str | None,
-        typer.Option("--from", callback=_format, help="Format of FILES, if not as they look."),
-    ] = None,
+    source_format: SOURCE_FORMAT = None,
     target_format: Annotated[
         str | None,
         typer.Option(
             "--to",
-            callback=_format,
+            callback=check_format,
             help="Format to write; by default as --out is named, text on a terminal, else jsonl.",
         ),
     ] = None,
@@ -50,13 +60,12 @@ def tag_command(
         str | None,
         typer.Option(help="A file for all, or a folder (NAME/) with a file for each of FILES."),
     ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A model folder; by default the model that comes along."),
-    ] = None,
+    model: MODEL = None,
     labels: Annotated[
         str | None,
-        typer.Option(callback=_listed, help="Only these, with commas between; by default all."),
+        typer.Option(
+            callback=_check_labels, help="Only these, with commas between; by default all."
+        ),
     ] = None,
     min_score: Annotated[
         float, typer.Option(min=0, max=1, help="Only entities that are as probable as that.")
@@ -80,10 +89,10 @@ def tag_command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the same command where it was broken off.")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "cpu",
+    device: DEVICE = "cpu",
     scheme: Annotated[
         str | None,
-        typer.Option(callback=_scheme, help="Tag scheme of a CoNLL file to write (IOB2)."),
+        typer.Option(callback=check_scheme, help="Tag scheme of a CoNLL file to write (IOB2)."),
     ] = None,
     engine: ENGINE = EngineChoice.local,
     address: ADDRESS = None,
@@ -105,137 +114,129 @@ def tag_command(
     - `hardner tag test.tsv --from conll --to conll --out predicted.tsv --model my-model`
     - `hardner tag pubmed/ --engine ray --address 10.0.0.1:6379 --to parquet --out tagged/`
     """
-    if engine is EngineChoice.ray:
-        tag_on_ray(
-            files or ["-"],
-            out,
-            model=model,
-            address=address,
-            workers=workers or 0,
-            device=device,
-            labels=_names(labels),
-            min_score=min_score,
-            source_format=source_format,
-            target_format=target_format,
-            batch_size=batch_size,
-        )
-        return
-    from hardner.scale.documents import Inputs
-    from hardner.scale.workers import TagOptions
-    from hardner.tag.predictor import Predictor
+    from hardner.scale.tagging import TagJob
 
-    sources, report = files or ["-"], Report()
+    wanted = None if labels is None else tuple(part.strip() for part in labels.split(","))
+    job = TagJob(None if model is None else str(model), device, batch_size, wanted, min_score)
+    if engine is EngineChoice.ray:
+        _tag_on_ray(files or ["-"], out, job, address, workers or 0, source_format, target_format)
+        return
+    report = Report()
     output = Output.of(out, target_format, scheme, report)
+    counts = _tag_here(files or ["-"], output, job, workers or 1, source_format, resume)
+    for line in report.lines():
+        if "document id not kept" not in line:
+            stderr.print(f"warning: {line}", markup=False)
+    if output.place is not None:
+        stderr.print(f"{counts} -> {output.place}", markup=False)
+
+
+def _tag_here(
+    files: list[str],
+    output: Output,
+    job: "TagJob",
+    workers: int,
+    source_format: str | None,
+    resume: bool,
+) -> str:
+    """Into any place and format; what is finished is kept where there is a way to go on.
+
+    Returns how much there was.
+    """
+    from hardner.scale.inputs import InputStream, list_inputs
+    from hardner.scale.tagging import tag_with_workers
+
+    sources = list_inputs(files, source_format, output.place if output.folder else None)
     targets = output.files(sources)
     keeps = output.folder or output.growing is not None
     if resume and (not keeps or any(map(is_standard, sources))):
         message = "--resume needs files to read, and a folder or a .jsonl file as --out"
         raise HardnerError(message)
-    wish = TagOptions(batch_size, _names(labels), min_score)
-    predictor = Predictor.load(model, device)
-    tally = Tally()
+    labels = job.predictor.labels
+    count = mentions = 0
     kept = "; what is finished is kept: the same command and --resume go on" if keeps else ""
-    with interruptible(lambda: False), spoken(f"interrupted{kept}"), _progress() as tick:
+    with interruptible(lambda: False), spoken(f"interrupted{kept}"), document_counter() as tick:
 
-        def work(documents: Iterable[Document]) -> Iterator[Document]:
-            for document in _tagged(documents, predictor, model, workers or 1, wish):
-                tally.add(document)
-                tick(tally.documents)
+        def tagged(documents: Iterable[Document]) -> Iterator[Document]:
+            nonlocal count, mentions
+            for document in tag_with_workers(documents, job, workers):
+                count += 1
+                mentions += len(document.entities)
+                tick(count)
                 yield document
 
-        def inputs(some: Sequence[str], skip: int = 0) -> Inputs:
-            return Inputs(some, source_format, report, skip)
+        stream = partial(InputStream, format=source_format, report=output.report)
+        if not keeps:
+            output.write(stream(sources).through(tagged), output.place, labels)
+        elif output.growing is None:
+            from hardner.scale.receipts import FinishedInputs
 
-        job = _job(model, wish, source_format, output)
-        if output.folder:
-            _into_folder(output, targets, predictor.labels, job, resume, inputs, work)
-        elif output.growing is not None:
-            _by_line(output, output.growing, sources, job, resume, inputs, work)
+            assert output.place is not None
+            finished = FinishedInputs(output.place, _settings(job, source_format, output), resume)
+            left = [source for source, path in targets.items() if not finished.holds(source, path)]
+            for source, documents in stream(left).by_input(tagged):
+                output.write(documents, targets[source], labels)
+                finished.add(source)
         else:
-            output.write(inputs(sources).through(work), output.place, predictor.labels)
-    for line in report.lines():
-        if "document id not kept" not in line:
-            stderr.print(f"warning: {line}", markup=False)
-    if output.place is not None:
-        said = f"{tally.documents:,} documents, {tally.mentions:,} mentions -> {output.place}"
-        stderr.print(said, markup=False)
+            from hardner.scale.receipts import fingerprint, growing_file
+
+            stamps = [source if is_standard(source) else fingerprint(source) for source in sources]
+            settings = json.dumps([_settings(job, source_format, output), *stamps])
+            with growing_file(output.growing, settings, resume) as (file, done):
+                for document in stream(sources, skip=done).through(tagged):
+                    file.write(f"{output.line(document)}\n".encode())
+    return f"{count:,} documents, {mentions:,} mentions"
 
 
-@dataclass
-class Tally:
-    """What has come out so far."""
-
-    documents: int = 0
-    mentions: int = 0
-
-    def add(self, document: Document) -> None:
-        """Count a document."""
-        self.documents += 1
-        self.mentions += len(document.entities)
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(part.strip() for part in text.split(","))
-
-
-def _job(model: Path | None, wish: "TagOptions", source_format: str | None, output: Output) -> str:
+def _settings(job: "TagJob", source_format: str | None, output: Output) -> str:
     """What decides the result, beside the inputs."""
-    from hardner.scale.output import stamp
+    from hardner.scale.receipts import fingerprint
     from hardner.tag.predictor import BUNDLED_MODEL
 
-    parts = [stamp(model or BUNDLED_MODEL), wish.labels, wish.min_score]
+    parts = [fingerprint(job.model or BUNDLED_MODEL), job.labels, job.min_score]
     return json.dumps([*parts, source_format, output.format, output.scheme])
 
 
-def _tagged(
-    documents: Iterable[Document],
-    predictor: "Predictor",
-    model: Path | None,
+def _tag_on_ray(
+    files: list[str],
+    out: str | None,
+    job: "TagJob",
+    address: str | None,
     workers: int,
-    wish: "TagOptions",
-) -> Iterator[Document]:
-    from hardner.scale.workers import tag_with_workers
-
-    if workers > 1:
-        return tag_with_workers(documents, model, workers, wish, predictor.device)
-    return predictor.documents(
-        documents, batch_size=wish.batch_size, labels=wish.labels, min_score=wish.min_score
-    )
-
-
-def _into_folder(
-    output: Output,
-    targets: Mapping[str, Path],
-    labels: Sequence[str],
-    job: str,
-    resume: bool,
-    inputs: "Callable[[Sequence[str]], Inputs]",
-    work: "_Work",
+    source_format: str | None,
+    target_format: str | None,
 ) -> None:
-    """A file for each input; one that is done is written down at once."""
-    from hardner.scale.output import FinishedInputs
+    """Into a folder of shards; the same command again makes those that are missing."""
+    from hardner.scale import tag_files
 
-    assert output.place is not None
-    journal = FinishedInputs(output.place, job, resume)
-    left = [source for source, path in targets.items() if not journal.holds(source, path)]
-    for source, documents in inputs(left).parted(work):
-        output.write(documents, targets[source], labels)
-        journal.add(source)
+    if out is None:
+        raise HardnerError("--engine ray writes a folder of shards; name it with --out")
+    progress = bar()
+    task = progress.add_task("starting Ray", total=None)
 
+    def on_progress(done: "ShardProgress") -> None:
+        what = f"{done.documents:,} documents; shards"
+        progress.update(task, description=what, completed=done.shards, total=done.total)
 
-def _by_line(
-    output: Output,
-    path: Path,
-    sources: Sequence[str],
-    job: str,
-    resume: bool,
-    inputs: "Callable[[Sequence[str], int], Inputs]",
-    work: "_Work",
-) -> None:
-    """A line for each document; what is done is kept whatever happens."""
-    from hardner.scale.output import part_file, stamp
-
-    stamps = [source if is_standard(source) else stamp(source) for source in sources]
-    with part_file(path, json.dumps([job, *stamps]), resume) as part:
-        for document in inputs(sources, part.done).through(work):
-            part.add(output.line(document))
+    with progress:
+        made = tag_files(
+            files,
+            out,
+            model=job.model,
+            engine="ray",
+            address=address,
+            workers=workers,
+            device=job.device,
+            labels=job.labels,
+            min_score=job.min_score,
+            format=source_format,
+            to=target_format or "jsonl",
+            batch_size=job.batch_size,
+            on_progress=on_progress,
+        )
+    for reason, count in made.notes.items():
+        stderr.print(f"warning: {reason}: {count:,}", markup=False)
+    if made.bad:
+        stderr.print(f"warning: {made.bad:,} bad documents: {Path(out, 'bad.jsonl')}", markup=False)
+    said = f"{made.documents:,} documents, {made.entities:,} mentions, {made.shards:,} shards"
+    stderr.print(f"{said} -> {out}", markup=False)

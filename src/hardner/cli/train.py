@@ -14,8 +14,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from hardner.cli.common import bar, interruptible, stderr, warned
 from hardner.cli.corpora import CATALOGUE_OPTION
-from hardner.cli.terminal import bar, interruptible, stderr, warned
 from hardner.errors import HardnerError
 
 TRAIN_CONTEXT = {"ignore_unknown_options": True}

@@ -1,23 +1,24 @@
-"""Ray: a cluster to work on, and rows spread over its workers by Ray Data."""
+"""Ray: a cluster to work on, and units of work spread over its workers by Ray Data."""
 
 import logging
 import os
+import pickle
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 from hardner.errors import HardnerError
 
-_PATIENCE = 15.0
+_TIMEOUT = 15.0
 """Seconds that a cluster is given to answer."""
-GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"
 """How HTTP/2, and so gRPC, begins: a preface and empty settings; the answer is settings too."""
-STORE = 128 << 20
+_OBJECT_STORE = 128 << 20
 """Bytes of shared memory of a cluster of our own: shards never pass through it."""
-QUIET = {
+_QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -32,7 +33,7 @@ def cluster(address: str | None = None) -> Iterator[Any]:
 
     A connection that is there already is used and left as it is.
     """
-    for name, value in QUIET.items():
+    for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
         import_module("ray.data")
@@ -42,16 +43,17 @@ def cluster(address: str | None = None) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    own = {"include_dashboard": False, "object_store_memory": STORE} if address is None else {}
+    own = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE}
     if address is not None:
+        own = {}
         _probe(address)
     try:
-        with _hushed():
+        with _stderr_silenced():
             ray.init(
                 address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **own
             )
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        raise HardnerError(_no_cluster(address, error)) from None
+        raise _no_cluster(address, error) from None
     try:
         yield ray
     finally:
@@ -59,8 +61,8 @@ def cluster(address: str | None = None) -> Iterator[Any]:
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
-    """Ray's core writes to the standard error whatever it is told; here it writes to nowhere."""
+def _stderr_silenced() -> Iterator[None]:
+    """Ray's core writes to the standard error whatever it is told, so the descriptor is swapped."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -78,42 +80,50 @@ def _probe(address: str) -> None:
     if not port.isdecimal():
         return  # "auto" and the like are Ray's own to look up.
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE) as line:
-            line.sendall(GREETING)
+        with socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT) as line:
+            line.sendall(_GREETING)
             answer = line.recv(9)
     except (OSError, OverflowError) as error:
-        raise HardnerError(_no_cluster(address, error)) from None
+        raise _no_cluster(address, error) from None
     if answer[3:4] != b"\x04" and os.environ.get("RAY_USE_TLS", "0") == "0":
-        raise HardnerError(_no_cluster(address, "something else listens there"))
+        raise _no_cluster(address, "something else listens there")
 
 
-def _no_cluster(address: str | None, error: Exception | str) -> str:
-    said = " ".join(str(error).split())[:200] or type(error).__name__
+def _no_cluster(address: str | None, error: Exception | str) -> HardnerError:
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
     if address is None:
-        return f"Ray cannot start on this machine: {said}"
-    return f"no Ray cluster answers at {address}: {said}"
+        return HardnerError(f"Ray cannot start on this machine: {reason}")
+    return HardnerError(f"no Ray cluster answers at {address}: {reason}")
 
 
-def map_on_ray(
-    ray: Any, rows: Sequence[str], worker: type, arguments: tuple[Any, ...], workers: int, gpu: bool
-) -> Iterator[str]:
-    """What workers make of each row, as it is made; a row of a worker that dies goes to another.
+def run_on_ray(
+    ray: Any,
+    units: Iterable[Any],
+    worker: type,
+    arguments: tuple[Any, ...] = (),
+    *,
+    workers: int = 0,
+    gpu: bool = False,
+) -> Iterator[Any]:
+    """What workers make of each unit, as it is made; a unit of a worker that dies goes to another.
 
     Args:
         ray: As `cluster` gives it.
-        rows: Text, which is small: what is large is read by the workers themselves.
-        worker: A class; ``worker(*arguments)(row)`` is called in one process of its own each.
+        units: Small things: what is large is read by the workers themselves.
+        worker: A class; ``worker(*arguments)(unit)`` is called in one process of its own each.
         arguments: Of its constructor.
-        workers: How many at most.
+        workers: How many at most; 0 for as many as there is room for.
         gpu: Whether each is to have a GPU.
     """
+    rows = [{"row": pickle.dumps(unit)} for unit in units]
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    there = int(ray.cluster_resources().get("GPU" if gpu else "CPU", 1)) or 1
-    pool = ray.data.ActorPoolStrategy(size=max(1, min(workers or there, there, len(rows))))
-    made = ray.data.from_items([{"row": row} for row in rows], override_num_blocks=len(rows)).map(
-        _Caller,
+    room = int(ray.cluster_resources().get("GPU" if gpu else "CPU", 1)) or 1
+    pool = ray.data.ActorPoolStrategy(size=max(1, min(workers or room, room, len(rows))))
+    # A block a row, so that a worker asks for the next unit when it is done with one.
+    made = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+        _RayWorker,
         fn_constructor_args=(worker, arguments),
         compute=pool,
         num_cpus=1,
@@ -121,17 +131,23 @@ def map_on_ray(
     )
     try:
         for found in made.iter_rows():
-            yield found["row"]
+            result, error = pickle.loads(found["row"])
+            if error is not None:
+                raise HardnerError(error)
+            yield result
     except ray.exceptions.RayError as error:
-        said = " ".join(str(getattr(error, "cause", None) or error).split())
-        raise HardnerError(f"Ray: {said[-300:]}") from None
+        reason = " ".join(str(getattr(error, "cause", None) or error).split())
+        raise HardnerError(f"Ray: {reason[-300:]}") from None
 
 
-class _Caller:
-    """A worker as Ray Data wants it: from a row to a row."""
+class _RayWorker:
+    """A worker as Ray Data wants it: from a row to a row; what a user can mend is an answer."""
 
     def __init__(self, worker: type, arguments: tuple[Any, ...]) -> None:
         self._call = worker(*arguments)
 
-    def __call__(self, row: dict[str, str]) -> dict[str, str]:
-        return {"row": self._call(row["row"])}
+    def __call__(self, row: dict[str, bytes]) -> dict[str, bytes]:
+        try:
+            return {"row": pickle.dumps((self._call(pickle.loads(row["row"])), None))}
+        except (HardnerError, OSError) as error:
+            return {"row": pickle.dumps((None, str(error)))}

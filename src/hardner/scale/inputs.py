@@ -1,15 +1,75 @@
-"""What is to be tagged: files out of paths, folders and patterns, and what each of them holds."""
+"""What is to be tagged: files out of paths, folders and patterns, and the documents in them."""
 
 import glob
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from hardner.errors import FileError, HardnerError
-from hardner.files import is_standard, plain_name
-from hardner.formats import FORMATS, detect
+from hardner.files import file_errors, head, is_standard, lines, plain_name, stem
+from hardner.formats import FORMATS, Place, Report, detect, parquet, read
+from hardner.types import Document
 
 _ENDINGS = tuple(ending for row in FORMATS.values() if row.read for ending in row.endings)
+
+
+def list_inputs(
+    given: Iterable[str | Path], format: str | None = None, outside: Path | None = None
+) -> list[str]:
+    """The files, and the folders that are one corpus, that paths, folders and patterns name.
+
+    Args:
+        given: Of a folder that is no corpus, all files below it with the ending of a known format.
+        format: Of all of them; by default, what each ending or content shows.
+        outside: A folder below which nothing is found.
+    """
+    if format is not None and format not in FORMATS:
+        raise HardnerError(f"unknown format {format!r}; known are {', '.join(FORMATS)}")
+    names = [str(name) for name in given]
+    found: list[str] = []
+    for name in names:
+        path = Path(name)
+        if is_standard(name) or path.is_file() or _is_corpus(path, format):
+            found.append(name)
+        elif path.is_dir() or glob.has_magic(name):
+            inside = outside and outside.resolve()
+            files = _below(path) if path.is_dir() else _matching(name, format)
+            found += [f for f in files if not (inside and Path(f).resolve().is_relative_to(inside))]
+        else:
+            found.append(name)  # It is not there, which is an error when its turn comes.
+    if not found:
+        raise HardnerError(f"no files of a known format in {', '.join(names)}")
+    return found
+
+
+def _is_corpus(path: Path, format: str | None) -> bool:
+    """Whether a folder is a layout of its own rather than a place for files."""
+    if not path.is_dir():
+        return False
+    if format is not None:
+        return FORMATS[format].folder
+    try:
+        return detect(path).folder
+    except FileError:
+        return False
+
+
+def _below(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.is_file() and not hidden and plain_name(path).lower().endswith(_ENDINGS):
+            yield str(path)
+
+
+def _matching(pattern: str, format: str | None) -> list[str]:
+    matching = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - may be absolute
+    if not matching:
+        raise FileError(pattern, "no file matches")
+    return list_inputs(matching, format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,68 +82,146 @@ class Input:
     modified: int
     """Its time of change, in nanoseconds."""
 
+    @classmethod
+    def of(cls, path: Path, format: str | None) -> "Input":
+        """Look at a file or folder."""
+        if not path.exists():
+            raise FileError(path, "no such file or folder")
+        with file_errors(path):
+            parts = [p.stat() for p in ([path] if path.is_file() else sorted(path.rglob("*")))]
+        size, modified = sum(p.st_size for p in parts), max(p.st_mtime_ns for p in parts)
+        return cls(str(path), format or detect(path).name, size, modified)
 
-def find_inputs(
-    given: Sequence[str | Path], format: str | None = None, outside: Path | None = None
-) -> list[Input]:
-    """The inputs that paths, folders and patterns name, each once, in the order of their names.
 
-    Args:
-        given: Of a folder, all files below it with the ending of a known format are taken, but
-            for the layouts that are folders themselves.
-        format: Of all of them; by default, what each ending or content shows.
-        outside: A folder of which nothing is taken.
+class InputStream:
+    """The documents of several inputs as one stream, so that they can be tagged together.
+
+    An input that cannot be read ends the stream; it is an error once all that was read is done.
     """
-    if format is not None and format not in FORMATS:
-        raise HardnerError(f"unknown format {format!r}; known are {', '.join(FORMATS)}")
-    paths = [path.resolve() for name in given for path in _named(str(name), format)]
-    kept = [path for path in dict.fromkeys(paths) if not (outside and path.is_relative_to(outside))]
-    if not kept:
-        raise HardnerError(f"no files of a known format in {', '.join(map(str, given))}")
-    return [_input(path, format) for path in kept]
+
+    def __init__(
+        self, sources: Sequence[str], format: str | None, report: Report, skip: int = 0
+    ) -> None:
+        """Args: ``skip`` is how many documents are left out because they are done already."""
+        self._sources, self._format, self._report = sources, format, report
+        self._skip = skip
+        self._owners: deque[str] = deque()
+        self._failed: tuple[str, HardnerError] | None = None
+
+    def through(
+        self, work: Callable[[Iterable[Document]], Iterable[Document]]
+    ) -> Iterator[Document]:
+        """What the work, which may read ahead but keeps the order, makes of all documents."""
+        return chain.from_iterable(documents for _, documents in self.by_input(work))
+
+    def by_input(
+        self, work: Callable[[Iterable[Document]], Iterable[Document]]
+    ) -> Iterator[tuple[str, Iterator[Document]]]:
+        """The same input by input; the documents of one are to be taken before the next."""
+        pairs = ((self._owners.popleft(), document) for document in work(self._read()))
+        for source, group in groupby(pairs, key=itemgetter(0)):
+            yield source, self._whole(source, (document for _, document in group))
+        self._check()
+
+    def _read(self) -> Iterator[Document]:
+        for source in self._sources:
+            try:
+                for document in read(source, self._format, report=self._report):
+                    if self._skip:
+                        self._skip -= 1
+                        continue
+                    self._owners.append(source)
+                    yield document
+            except HardnerError as error:
+                self._failed = source, error
+                return
+
+    def _whole(self, source: str, documents: Iterator[Document]) -> Iterator[Document]:
+        yield from documents
+        # Documents of half an input must not become a file that looks finished.
+        if self._failed and self._failed[0] == source:
+            self._check()
+
+    def _check(self) -> None:
+        if self._failed:
+            raise self._failed[1]
 
 
-def _named(name: str, format: str | None) -> Iterable[Path]:
-    if is_standard(name):
-        raise HardnerError("standard input cannot be cut into shards; name files or folders")
-    path = Path(name)
-    if path.is_dir():
-        return [path] if _is_one(path, format) else _below(path)
-    if path.exists() or not glob.has_magic(name):
-        return [path]
-    matching = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - may be absolute
-    if not matching:
-        raise FileError(name, "no file matches")
-    return [file for match in matching for file in _named(match, format)]
+@dataclass(frozen=True, slots=True)
+class BadDocument:
+    """A document that could not be read or tagged."""
+
+    file: str
+    number: int
+    """Which one of the file, from 1."""
+    id: str
+    error: str
+    text: str
+    """The document's, or the line that holds it."""
 
 
-def _is_one(folder: Path, format: str | None) -> bool:
-    """Whether the folder is a layout of its own rather than a place for files."""
-    if format is not None:
-        return FORMATS[format].folder
-    try:
-        return detect(folder).folder
-    except FileError:
-        return False
+def count_documents(source: Input, report: Report) -> int:
+    """How many documents an input holds, bad ones counted; it is read once from end to end."""
+    if source.format == "parquet":
+        return parquet.count_rows(source.path)
+    if _is_by_line(source):
+        # What a line cannot keep is told when its shard is made.
+        return sum(1 for _, line in lines(source.path) if line.strip())
+    return sum(1 for _ in read(source.path, source.format, report=report))
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.is_file() and not hidden and plain_name(path).lower().endswith(_ENDINGS):
-            yield path
+class InputReader:
+    """An input read once from start to end, in stretches that follow on each other."""
+
+    def __init__(self, source: Input, start: int, stop: int) -> None:
+        """Args: ``start`` and ``stop`` say which documents, numbered from 0, will be asked for."""
+        self.source = source
+        self._items = _items(source, start, stop)
+        self._next = next(self._items, None)
+
+    def documents(
+        self, start: int, stop: int, report: Report, bad: list[BadDocument]
+    ) -> Iterator[tuple[int, Document]]:
+        """The documents of a stretch with their numbers; unreadable ones go to ``bad``."""
+        while self._next is not None and self._next[0] < stop:
+            number, item = self._next
+            if number >= start:
+                try:
+                    document = _document(self.source, number, item, report)
+                except HardnerError as error:
+                    text = item[1] if isinstance(item, tuple) else str(item.get("text") or "")
+                    bad.append(BadDocument(self.source.path, number + 1, "", str(error), text))
+                else:
+                    if document is not None:
+                        yield number, document
+            self._next = next(self._items, None)
 
 
-def _input(path: Path, format: str | None) -> Input:
-    try:
-        parts = [p.stat() for p in ([path] if path.is_file() else sorted(path.rglob("*")))]
-    except OSError as error:
-        raise FileError(path, error.strerror or str(error)) from None
-    if not path.exists():
-        raise FileError(path, "no such file or folder")
-    return Input(
-        str(path),
-        format or detect(path).name,
-        sum(part.st_size for part in parts),
-        max(part.st_mtime_ns for part in parts),
-    )
+def _items(source: Input, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+    """Numbers and what stands there: a document, or a line or row that is yet to be understood."""
+    if source.format == "parquet":
+        return parquet.read_rows(source.path, start, stop)
+    if _is_by_line(source):
+        filled = (found for found in lines(source.path) if found[1].strip())
+        return islice(enumerate(filled), start, stop)
+    return islice(enumerate(read(source.path, source.format, report=Report())), start, stop)
+
+
+def _is_by_line(source: Input) -> bool:
+    """Whether documents are lines: the file can be cut, and a bad line harms no other."""
+    by_line = FORMATS[source.format].read_line is not None
+    return by_line and not head(source.path).lstrip().startswith("[")
+
+
+def _document(source: Input, number: int, item: Any, report: Report) -> Document | None:
+    if isinstance(item, Document):
+        return item
+    if source.format == "parquet":
+        return parquet.document_of_row(item, source.path, number)
+    line, text = item
+    read_line = FORMATS[source.format].read_line
+    assert read_line is not None  # as `_is_by_line` has found
+    document = read_line(text, Place(source.path, line), report)
+    if document is None or document.id:
+        return document
+    return replace(document, id=f"{stem(source.path)}-{number + 1}")

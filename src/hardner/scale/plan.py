@@ -9,12 +9,12 @@ from typing import Any
 
 from hardner import __version__
 from hardner.errors import FileError
-from hardner.files import atomic_write, read_text
+from hardner.files import atomic_write, file_errors, read_text, sha256
 from hardner.scale.inputs import Input
 from hardner.tag.predictor import BUNDLED_MODEL
 
 PLAN = "plan.json"
-GROUPS = 256
+_GROUPS = 256
 """Of shards that a worker makes in one go, if there are as many: enough for any number of workers
 to be busy, and few enough that inputs are not read in vain up to each shard's start."""
 
@@ -38,7 +38,7 @@ class TagSettings:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A piece of work: some documents of an input, and the file that they become."""
+    """A unit of work: some documents of an input, and the file that they become."""
 
     name: str
     source: Input
@@ -68,9 +68,9 @@ class ShardPlan:
         return [Shard(f"part-{n:06}.{ending}", *piece) for n, piece in enumerate(pieces)]
 
 
-def grouped(shards: Sequence[Shard]) -> list[list[Shard]]:
+def group_shards(shards: Sequence[Shard]) -> list[list[Shard]]:
     """Neighbours of one input, which a worker makes while it reads the input once."""
-    size = max(1, len(shards) // GROUPS)
+    size = max(1, len(shards) // _GROUPS)
     groups: list[list[Shard]] = []
     for shard in shards:
         if groups and groups[-1][0].source == shard.source and len(groups[-1]) < size:
@@ -80,29 +80,22 @@ def grouped(shards: Sequence[Shard]) -> list[list[Shard]]:
     return groups
 
 
-def checksum(model: str | Path | None) -> str:
+def model_checksum(model: str | Path | None) -> str:
     """Of all files of a model folder; of the bundled one where none is named."""
-    folder = Path(model) if model is not None else BUNDLED_MODEL
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*")):
-        with path.open("rb") as file:
-            digest.update(
-                f"{path.name}:{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode()
-            )
-    return digest.hexdigest()
+    files = sorted(Path(model or BUNDLED_MODEL).glob("*"))
+    listed = "".join(f"{path.name}:{sha256(path)}\n" for path in files)
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def write_plan(plan: ShardPlan, out: Path) -> None:
     """Beside the shards to be."""
-    try:
+    with file_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(out, f"cannot be written: {error.strerror}") from None
     with atomic_write(out / PLAN) as file:
         file.write(json.dumps(asdict(plan), indent=1, ensure_ascii=False) + "\n")
 
 
-def leftover(path: Path) -> bool:
+def is_leftover(path: Path) -> bool:
     """Whether it is half a file that a killed process left."""
     return path.name.startswith(".hardner-") and path.suffix == ".tmp"
 
@@ -111,51 +104,42 @@ def read_plan(out: Path) -> ShardPlan | None:
     """The plan that a folder was begun with, if it was; other files there are an error."""
     path = out / PLAN
     if not path.exists():
-        if out.exists() and (not out.is_dir() or not all(map(leftover, out.iterdir()))):
+        if out.exists() and (not out.is_dir() or not all(map(is_leftover, out.iterdir()))):
             raise FileError(out, f"exists and holds no {PLAN}; name a new folder for the output")
         return None
     try:
         raw = json.loads(read_text(path))
-        return ShardPlan(
-            _settings(raw["settings"]), tuple(map(int, raw["counts"])), dict(raw["notes"])
-        )
+        settings = raw["settings"]
+        labels, inputs = settings["labels"], settings["inputs"]
+        settings["labels"] = None if labels is None else tuple(labels)
+        settings["inputs"] = tuple(Input(**source) for source in inputs)
+        counts = tuple(map(int, raw["counts"]))
+        return ShardPlan(TagSettings(**settings), counts, dict(raw["notes"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(path, f"damaged: {error!r}") from None
 
 
-def _settings(raw: Mapping[str, Any]) -> TagSettings:
-    labels = raw["labels"]
-    inputs = tuple(Input(**source) for source in raw["inputs"])
-    return TagSettings(
-        **{**raw, "labels": None if labels is None else tuple(labels), "inputs": inputs}
-    )
-
-
-def refuse_others(out: Path, before: TagSettings, now: TagSettings) -> None:
+def refuse_other_settings(out: Path, before: TagSettings, now: TagSettings) -> None:
     """Shards of two settings must not lie side by side."""
     old, new = asdict(before), asdict(now)
     if differing := [name for name in new if old[name] != new[name]]:
-        said = ", ".join(_difference(name, old[name], new[name]) for name in differing)
-        message = f"was begun with other settings ({said}); use those again or another folder"
+        reasons = ", ".join(_difference(name, old[name], new[name]) for name in differing)
+        message = f"was begun with other settings ({reasons}); use those again or another folder"
         raise FileError(out, message)
 
 
 def _difference(name: str, old: Any, new: Any) -> str:
     if name == "inputs":
         return _other_inputs(old, new)
-    if name == "model":
-        return "another model"
-    return f"{name} {json.dumps(old)}, now {json.dumps(new)}"
+    return (
+        "another model" if name == "model" else f"{name} {json.dumps(old)}, now {json.dumps(new)}"
+    )
 
 
-def _other_inputs(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> str:
-    then, now = _by_path(old), _by_path(new)
+def _other_inputs(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> str:
+    then, now = ({source["path"]: source for source in inputs} for inputs in (old, new))
     if then.keys() == now.keys():
         changed = next((path for path in now if then[path] != now[path]), None)
         return f"{changed} has changed since" if changed else "the inputs in another order"
     added, gone = sorted(now.keys() - then.keys()), sorted(then.keys() - now.keys())
     return f"without {added[0]}" if added else f"with {gone[0]}"
-
-
-def _by_path(inputs: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    return {source["path"]: source for source in inputs}

@@ -89,6 +89,12 @@ class Predictor:
         every = (label for tag_set in self.tagger.tag_sets for label in tag_set.labels)
         return tuple(dict.fromkeys(every))
 
+    def check_labels(self, labels: Collection[str] | None) -> None:
+        """Refuse a label that no head knows."""
+        if unknown := sorted(set(labels or ()) - set(self.labels)):
+            known = ", ".join(self.labels) or "none"
+            raise HardnerError(f"the model has no label {unknown[0]!r}; its labels are {known}")
+
     def __call__(self, text: str) -> list[Entity]:
         """The entities of a text by start, end and label; its sentences are found."""
         return next(self.pipe([text]))
@@ -223,9 +229,7 @@ class Predictor:
         """Those that know any of the labels."""
         if labels is None:
             return tuple(range(len(self.tagger.tag_sets)))
-        if unknown := sorted(set(labels) - set(self.labels)):
-            known = ", ".join(self.labels) or "none"
-            raise HardnerError(f"the model has no label {unknown[0]!r}; its labels are {known}")
+        self.check_labels(labels)
         own = enumerate(self.tagger.tag_sets)
         return tuple(head for head, tag_set in own if not set(labels).isdisjoint(tag_set.labels))
 
