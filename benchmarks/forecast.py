@@ -18,7 +18,7 @@ from hardner.catalogue import BENCHMARK
 from hardner.episodes import few_shot
 from hardner.evaluate.provenance import commit
 from hardner.evaluate.score import Breakdown
-from hardner.evaluate.test_set import TestSet
+from hardner.evaluate.scorer import Scorer
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
@@ -29,8 +29,7 @@ LINES = Path(__file__).parents[1] / "results" / "forecast.jsonl"
 
 
 def f1(predictor: Predictor, sentences: list[Sentence]) -> float:
-    (found,) = TestSet(predictor.tagger, sentences)(predictor.params)
-    return sum(found.values(), Breakdown()).score.f1
+    return sum(Scorer(sentences)(predictor).values(), Breakdown()).score.f1
 
 
 def main() -> None:

@@ -18,15 +18,16 @@ from typing import Any
 import torch
 from trials import Bench, Pool, trial
 
-from hardner.adapt.negatives import negative_sentences
+from hardner.adapt.augmentation import negative_sentences
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.catalogue import BENCHMARK
 from hardner.corpora import Corpora
-from hardner.evaluate.system import Model, with_word_vectors
+from hardner.evaluate.system import with_word_vectors
 from hardner.meta.config import flat
 from hardner.meta.experiment import Experiment, experiment, read_experiment
 from hardner.meta.folder import EXPERIMENT, MODEL
 from hardner.model.describe import load_model
+from hardner.model.tagger import Model
 
 QUICK = replace(
     recipe_for("quick", "transformer"), steps=25, rate=1.4e-3, negatives=3, sqrt_rate_scaling=False

@@ -8,15 +8,16 @@ import tiny
 import torch
 from evaluate.test_protocol import PLAN, RULE, lines, system, trained
 
+from hardner.adapt.adapter import equal_groups
 from hardner.batch import TagSet
 from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
 from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import passing_share, protocol
-from hardner.evaluate.runners import equal_groups
-from hardner.evaluate.system import Model, for_corpus, system_of_folder, with_word_vectors
+from hardner.evaluate.system import for_corpus, system_of_folder, with_word_vectors
 from hardner.evaluate.training import write_folders
 from hardner.model.describe import save_model
+from hardner.model.tagger import Model
 from hardner.types import Corpus, Sentence, Span
 
 CORPORA = Path(__file__).parents[3] / "shared" / "corpora"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from hardner.evaluate.test_set import TestSet
 from sklearn.metrics import f1_score
 
 from hardner.cli import main
@@ -19,7 +20,6 @@ from hardner.evaluate.curve_lines import Place, Point, append, mend, read
 from hardner.evaluate.curves import CURVES, SPACE, TASKS, Study, combined
 from hardner.evaluate.fisher import fisher, similarity, task_vector
 from hardner.evaluate.score import score
-from hardner.evaluate.test_set import TestSet
 from hardner.evaluate.watch import Watch, narrowed
 from hardner.meta.config import merged, toml
 from hardner.meta.experiment import Experiment, experiment

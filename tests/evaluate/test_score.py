@@ -5,14 +5,11 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from evaluate.strategies import LABELS, corpora
+from evaluate.strategies import corpora
 from hypothesis import given
-from hypothesis import strategies as st
 from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.scheme import IOB2
 
-from hardner.batch import TagSet
-from hardner.evaluate.counts import COUNTED, count_outcomes, marks_of, read_marks
 from hardner.evaluate.score import Breakdown, Score, breakdown, error_kind, score, score_labels
 from hardner.schemes import spans_to_tags
 from hardner.types import Span
@@ -98,31 +95,3 @@ def tensors(sides, tag_set, width):
     for row, (spans, length) in zip(rows, sides, strict=True):
         row[:length] = [index[tag] for tag in spans_to_tags(spans, length, tag_set.scheme)]
     return torch.from_numpy(rows)
-
-
-@given(st.lists(corpora, min_size=1, max_size=2), st.sampled_from(["IOB2", "IOBES"]))
-def test_counts_on_tensors_are_the_same(models, scheme):
-    """Many models at once, in either scheme, against one set of right spans."""
-    size = min(map(len, models))
-    right = models[0][:size]
-    width = max(length for length, *_ in right) + 1
-    own, theirs = TagSet("own", LABELS, scheme), TagSet("right", LABELS)
-    gold = tensors([(spans, length) for length, spans, _ in right], theirs, width)
-    found, expected = [], []
-    for model in models:
-        ours = [
-            (tuple(s for s in spans if s.end <= length), length)
-            for (_, _, spans), (length, *_) in zip(model[:size], right, strict=True)
-        ]
-        found.append(tensors(ours, own, width))
-        expected.append(breakdown([spans for _, spans, _ in right], [spans for spans, _ in ours]))
-    cpu = torch.device("cpu")
-    counts = count_outcomes(
-        read_marks(marks_of(theirs, LABELS, cpu), gold.unsqueeze(0)),
-        read_marks(marks_of(own, LABELS, cpu), torch.stack(found)),
-        len(LABELS),
-    )
-    for model, parts in zip(counts.tolist(), expected, strict=True):
-        for label, row in zip(LABELS, model, strict=True):
-            named = Breakdown(**dict(zip(COUNTED, row, strict=True)))
-            assert named == parts.get(label, Breakdown())

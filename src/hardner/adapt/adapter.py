@@ -83,7 +83,9 @@ class Adapter:
         return average_params([fitted, *(self._fit(parts) for parts in zip(*each, strict=True))])
 
     def _fit(self, samples: Sequence[Sample], on_progress: Progress | None = None) -> Params:
-        labelled, bare, replaced = (list(kind) for kind in zip(*map(self._parts, samples), strict=True))
+        labelled, bare, replaced = (
+            list(kind) for kind in zip(*map(self._parts, samples), strict=True)
+        )
         self.encode(samples)
         rows = self._encoded.rows_of
         fitted = fit_samples(

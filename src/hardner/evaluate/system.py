@@ -17,17 +17,10 @@ from hardner.meta.methods import BASELINES
 from hardner.meta.source_data import corpora_of
 from hardner.model.describe import load_model
 from hardner.model.encoders import WordEncoder, vocabulary_of
-from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Tagger
+from hardner.model.layers import part_of
+from hardner.model.tagger import Model
 from hardner.types import Corpus, Sentence
 from hardner.vectors import load_vectors
-
-
-class Model(NamedTuple):
-    """A network and its parameters."""
-
-    tagger: Tagger
-    params: Params
 
 
 class SampleDraw(NamedTuple):
@@ -138,6 +131,8 @@ def make_system(
     fitted = asdict(rule) | {"parts": sorted(rule.parts)} if adapt else None
     if fitted and not protocol.unlabelled:
         del fitted["self_training"]
+    if fitted and not fitted["average_folds"]:  # recorded since it exists
+        del fitted["average_folds"]
     for later in (
         "o_bias_size",
         "o_bias_density",

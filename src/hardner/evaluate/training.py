@@ -9,7 +9,7 @@ from hardner.catalogue import SPLITS
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import Protocol, TrainOn
-from hardner.evaluate.system import Model, SampleDraw, System, make_system
+from hardner.evaluate.system import SampleDraw, System, make_system
 from hardner.files import atomic_write
 from hardner.jobs.device import resolve_device
 from hardner.meta.experiment import Experiment
@@ -19,6 +19,7 @@ from hardner.meta.network import build_network
 from hardner.meta.run import TrainingProgress, run_experiment
 from hardner.meta.source_data import corpora_of, load_source_data
 from hardner.model.describe import load_model
+from hardner.model.tagger import Model
 from hardner.schemes import spans_to_tags
 from hardner.types import Corpus, Sentence
 

@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 from hardner.batch import TagSet
 from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Model, Tagger
+from hardner.model.tagger import Model
 from hardner.tag.engine import EncodedTexts, Engine, Tokens
 from hardner.tag.windows import ScoredMention
 
