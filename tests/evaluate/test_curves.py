@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import tiny
 import torch
-from hardner.evaluate.test_set import TestSet
 from sklearn.metrics import f1_score
 
 from hardner.cli import main
@@ -20,11 +19,13 @@ from hardner.evaluate.curve_lines import Place, Point, append, mend, read
 from hardner.evaluate.curves import CURVES, SPACE, TASKS, Study, combined
 from hardner.evaluate.fisher import fisher, similarity, task_vector
 from hardner.evaluate.score import score
+from hardner.evaluate.scorer import Scorer
 from hardner.evaluate.watch import Watch, narrowed
 from hardner.meta.config import merged, toml
 from hardner.meta.experiment import Experiment, experiment
 from hardner.meta.methods import method
 from hardner.model.layers import SCORING
+from hardner.tag.predictor import Predictor
 
 TINY: dict[str, Any] = {
     "method": "multigranularity",
@@ -103,7 +104,7 @@ def test_heads_score_as_a_second_library_counts(watch: Watch) -> None:
         other = f1_score(right[loss], said[loss], labels=classes, average="micro", zero_division=0)
         assert found[loss].f1 == pytest.approx(other)
         assert found[loss].tp + found[loss].fn == np.count_nonzero(right[loss])
-    spans = TestSet(tagger, corpus.test).predictions(params)[0]
+    spans = Scorer(corpus.test).predictions(Predictor(tagger, params), tagger.domains[0])
     assert found["tag"] == score([s.spans for s in corpus.test], spans)
 
 

@@ -152,7 +152,9 @@ def test_samples_have_teachers_of_their_own(kind, decoder):
     for i in range(2):
         own = {n: p[i : i + 1] if part_of(n) == "decoder" else p for n, p in params.items()}
         some = slice(i, i + 1)
-        alone = fit_samples(tagger, own, store, ROWS[some], TAUGHT, SEEDS[some], unlabelled=MORE[some])
+        alone = fit_samples(
+            tagger, own, store, ROWS[some], TAUGHT, SEEDS[some], unlabelled=MORE[some]
+        )
         for name, value in alone.items():
             row = together[name][some] if together[name].shape[0] == 2 else together[name]
             assert torch.allclose(row, value, atol=1e-9), name
@@ -181,7 +183,10 @@ def test_nothing_fills_up_what_is_short():
     )
     assert torch.equal(one.tags, other.tags[:, :6])
     assert other.tags[:, 6:].abs().sum() == other.steps[:, 6:].abs().sum() == 0
-    assert fit_samples(tagger, params, store, ROWS, some, SEEDS, unlabelled=filled).keys() == params.keys()
+    assert (
+        fit_samples(tagger, params, store, ROWS, some, SEEDS, unlabelled=filled).keys()
+        == params.keys()
+    )
 
 
 def test_a_soup_and_upper_layers_are_taught_too():
@@ -190,14 +195,18 @@ def test_a_soup_and_upper_layers_are_taught_too():
         TAUGHT, batch=5, self_training=SelfTraining(steps=4, batch=6)
     )  # all of it in each step
     once = fit_samples(tagger, params, store, ROWS, whole, SEEDS, unlabelled=MORE)
-    thrice = fit_samples(tagger, params, store, ROWS, replace(whole, restarts=3), SEEDS, unlabelled=MORE)
+    thrice = fit_samples(
+        tagger, params, store, ROWS, replace(whole, restarts=3), SEEDS, unlabelled=MORE
+    )
     for name, value in once.items():
         assert torch.allclose(thrice[name], value, atol=1e-9), name
     rule = replace(TAUGHT, clip=0.0)
     held = {"encoder.pieces": 0.0, "encoder.layer0": 0.0}
     still = replace(rule, scales=rule.scales | held)
     expected = fit_samples(tagger, params, store, ROWS, still, SEEDS, unlabelled=MORE)
-    found = fit_samples(tagger, params, store, ROWS, replace(rule, layers=1), SEEDS, unlabelled=MORE)
+    found = fit_samples(
+        tagger, params, store, ROWS, replace(rule, layers=1), SEEDS, unlabelled=MORE
+    )
     for name, value in expected.items():
         assert torch.allclose(found[name].expand_as(value), value, atol=1e-9), name
 

@@ -14,7 +14,7 @@ from hardner.batch import Batch, Store
 from hardner.episodes import Sources
 from hardner.errors import HardnerError
 from hardner.evaluate.score import Breakdown, Score
-from hardner.evaluate.test_set import _WORDS_AT_ONCE, TestSet
+from hardner.evaluate.scorer import Scorer
 from hardner.jobs.device import resolve_device
 from hardner.meta.experiment import Experiment
 from hardner.meta.loop import drawing, initial_state, loop
@@ -25,6 +25,7 @@ from hardner.model.heads import sentence_labels
 from hardner.model.layers import SCORING, Params, mask_of, scoped
 from hardner.model.runtime import autocast
 from hardner.model.tagger import Tagger
+from hardner.tag.predictor import Predictor
 from hardner.types import Corpus, Sentence
 
 
@@ -35,6 +36,10 @@ class Moment(NamedTuple):
     """How many are done."""
     params: Params
     """As they are now; they change when the training goes on."""
+
+
+_WORDS_AT_ONCE = {"cpu": 1 << 13, "cuda": 1 << 18}
+"""Words that go through the network at once, counting padding."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +76,13 @@ class Watch:
         return self._material.store(self.tagger, self._material.train, self.device)
 
     @cached_property
-    def _exams(self) -> dict[str, tuple[TestSet, Store]]:
+    def _exams(self) -> dict[str, tuple[Scorer, Store]]:
         places = {name: place for place, name in enumerate(self._material.names)}
         made = {}
         for corpus in self.corpora:
             place = places[corpus.name]
-            test_set = TestSet(self.tagger, corpus.test, place, self.device)
             store = self.tagger.store(corpus.test, [place] * len(corpus.test), self.device)
-            made[corpus.name] = test_set, store
+            made[corpus.name] = Scorer(corpus.test), store
         return made
 
     def passes(self, iteration: int) -> float:
@@ -114,11 +118,13 @@ class Watch:
         found = {}
         with autocast(self.experiment.train.precision, torch.device(self.device)):
             for corpus in self.corpora:
-                test_set, store = self._exams[corpus.name]
+                scorer, store = self._exams[corpus.name]
                 heads = [loss for loss in losses if loss != "tag"]
                 own = head_scores(self.tagger, params, store, corpus.test, heads) if heads else {}
                 if "tag" in losses:
-                    own["tag"] = sum(test_set(params)[0].values(), Breakdown()).score
+                    predictor = Predictor(self.tagger, params, device=self.device)
+                    parts = scorer(predictor, corpus.name)
+                    own["tag"] = sum(parts.values(), Breakdown()).score
                 found[corpus.name] = {loss: own[loss] for loss in losses}
         return found
 
