@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import tiny
 import torch
+from shared import CORPORA
 
 import hardner.meta.run
 from hardner import checkpoint
@@ -433,12 +434,12 @@ def pretrained(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.shared
+@pytest.mark.shared("NCBI-disease", "BC2GM", "S800")
 def test_real_corpora(tmp_path: Path) -> None:
     table = {
         "target": "Disease",
         "device": "cpu",
-        "data": {"root": str(Path(__file__).parents[3] / "shared" / "corpora")},
+        "data": {"root": str(CORPORA)},
         "encoder": {"dimension": 8, "hidden": 6, "letters": 4, "filters": 4, "recurrent": 4},
         "train": {"iterations": 2},
         "devel": {"every": 2, "episodes": 8},

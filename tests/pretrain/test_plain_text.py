@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tiny
 from sayings import sayings, write
+from shared import CORPORA
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from hardner.errors import HardnerError
@@ -15,8 +16,6 @@ from hardner.pretrain import pieces as module
 from hardner.pretrain.pieces import encode_text, pieces_of
 from hardner.pretrain.text import PlainText, held_out, plain
 from hardner.pretrain.tokenizer import SPECIAL, continuing, load_tokenizer, train_tokenizer
-
-CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
 
 
 def test_lines_come_from_all_files_as_often_as_asked(tmp_path: Path) -> None:
@@ -76,7 +75,7 @@ def test_a_root_without_corpora_is_refused(tmp_path: Path) -> None:
         held_out(tmp_path / "none")
 
 
-@pytest.mark.shared
+@pytest.mark.shared("NCBI-disease")
 def test_real_devel_and_test_sentences_are_held_out(tmp_path: Path) -> None:
     (tmp_path / "NCBI-disease").symlink_to(CORPORA / "NCBI-disease")
     found = held_out(tmp_path)
