@@ -101,7 +101,7 @@ def test_adversarial_signs_exactly_equal_finite_differences(weighting: str) -> N
                 y - RATE * slope["domain"][:, N:],
             )
         return tagger.losses(
-            {"encoder.x": x, "critic.y": y}, query, ["tag", "domain_term"], Mode(), ()
+            {"encoder.x": x, "critic.y": y}, query, ["tag", "domain"], Mode(), ()
         )
 
     step = 1e-5
