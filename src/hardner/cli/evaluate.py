@@ -20,6 +20,7 @@ from hardner.cli.common import (
     warned,
 )
 from hardner.cli.corpora import CATALOGUE_OPTION
+from hardner.cli.train import PLUGIN_OPTION
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def evaluate_command(
         typer.Option(help="The folder that holds the corpora's folders; by default the run's."),
     ] = None,
     catalogue: CATALOGUE_OPTION = "",
+    plugin: PLUGIN_OPTION = None,
     out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("results"),
     name: Annotated[
         str, typer.Option(help="Of the row; a baseline's (D-Shift, AGG, ...) also says what to do.")
@@ -142,7 +144,7 @@ def evaluate_command(
         unlabelled=unlabelled,
     )
     for path in systems:
-        entry = SystemLoader(path, out, name, preset, vectors, device, root, catalogue)
+        entry = SystemLoader(path, out, name, preset, vectors, device, root, catalogue, plugin)
         with spoken(_KEPT), _listening() as board:
             system = entry(plan, board.trains)
             desk = EvaluationFolders(
@@ -168,6 +170,7 @@ class SystemLoader:
     device: str
     root: Path | None
     catalogue: str
+    plugins: list[Path] | None
 
     def __call__(
         self, plan: "Protocol", on_progress: "Callable[[TrainingProgress], None] | None" = None
@@ -177,7 +180,9 @@ class SystemLoader:
         from hardner.evaluate.training import system_of_experiment
         from hardner.jobs.device import resolve_device
         from hardner.meta.experiment_table import load_experiment, run_name
+        from hardner.meta.methods import load_plugins
 
+        load_plugins(self.plugins)
         if not self.trains:
             where = resolve_device(self.device)
             return system_of_folder(self.path, plan, self.name, self.preset, self.vectors, where)

@@ -18,6 +18,14 @@ from hardner.cli.common import bar, interruptible, stderr, warned
 from hardner.cli.corpora import CATALOGUE_OPTION
 from hardner.errors import HardnerError
 
+PLUGIN_OPTION = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py",
+        help="Run this file first, which may define a method. Only run files that you trust.",
+    ),
+]
 TRAIN_CONTEXT = {"ignore_unknown_options": True}
 """What the command line needs to pass dotted keys on to `train_command`."""
 
@@ -40,6 +48,7 @@ def train_command(
         bool, typer.Option("--show", help="Print all keys with their values, and exit.")
     ] = False,
     catalogue: CATALOGUE_OPTION = "",
+    plugin: PLUGIN_OPTION = None,
 ) -> None:
     """Train a tagger as an experiment says.
 
@@ -53,6 +62,7 @@ def train_command(
     - `hardner train maml/gene --inner.meta_gradient=exact --inner.steps 3`
     - `hardner train hgda/disease --show > mine.toml`
     - `hardner train mine.toml`
+    - `hardner train mine.toml --plugin my_method.py`
     - `torchrun --nproc-per-node 8 -m hardner train hgda/disease`
     """
     from hardner.jobs.device import resolve_device
@@ -60,8 +70,10 @@ def train_command(
     from hardner.meta.distributed import join_ranks
     from hardner.meta.experiment_table import load_experiment, run_name
     from hardner.meta.folder import MODEL
+    from hardner.meta.methods import load_plugins
     from hardner.meta.run import run_experiment
 
+    load_plugins(plugin)
     name, overrides = _parsed(context, arguments)
     if catalogue:
         overrides = merged(overrides, {"data": {"catalogue": catalogue}})

@@ -220,7 +220,8 @@ class Experiment:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.method not in METHODS:
-            raise HardnerError(f"method: none is {self.method!r}; there are {', '.join(METHODS)}")
+            known = f"there are {', '.join(METHODS)}; --plugin FILE.py adds your own"
+            raise HardnerError(f"method: none is {self.method!r}; {known}")
         if self.preset not in TRAINING_PRESETS:
             raise HardnerError(
                 f"preset: none is {self.preset!r}; there are {', '.join(TRAINING_PRESETS)}"
