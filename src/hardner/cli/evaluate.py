@@ -1,6 +1,6 @@
 """``hardner evaluate``: put models through a protocol, as far as that is not done yet."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hardner.evaluate.execute import CellDone, EvaluationFolders
     from hardner.evaluate.protocols import Protocol, Size
     from hardner.evaluate.system import System
-    from hardner.meta.run import TrainingProgress
+    from hardner.jobs.progress import ProgressCallback, RunProgress
 
 
 _KEPT = "interrupted; what was scored and trained is kept, and the same command goes on"
@@ -172,9 +172,7 @@ class SystemLoader:
     catalogue: str
     plugins: list[Path] | None
 
-    def __call__(
-        self, plan: "Protocol", on_progress: "Callable[[TrainingProgress], None] | None" = None
-    ) -> "System":
+    def __call__(self, plan: "Protocol", on_progress: "ProgressCallback | None" = None) -> "System":
         """Args: ``on_progress`` hears of its training, which Ctrl-C stops where it can go on."""
         from hardner.evaluate.system import system_of_folder
         from hardner.evaluate.training import system_of_experiment
@@ -259,9 +257,9 @@ class _Board:
         total = len(plan.targets) * len(plan.sizes) * plan.samples
         self.progress.update(self.task, description=method, total=total)
 
-    def trains(self, told: "TrainingProgress") -> None:
+    def trains(self, told: "RunProgress") -> None:
         """While it is trained."""
-        what = f"{self.method}, training, {told.standing.iteration:,} iterations"
+        what = f"{self.method}, training, {told.done:,} iterations"
         self.progress.update(self.task, description=what)
 
     def hears(self, done: "CellDone") -> None:
