@@ -34,7 +34,7 @@ from hardner.adapt.sample import Sample
 from hardner.batch import TagSet
 from hardner.catalogue import BENCHMARK
 from hardner.episodes import distinct, random_numbers
-from hardner.evaluate.score import Breakdown
+from hardner.evaluate.score import ErrorCounts
 from hardner.evaluate.scorer import Scorer
 from hardner.model.describe import load_model
 from hardner.model.layers import Params
@@ -114,7 +114,7 @@ class Bench:
             fitted = self.fitted([*suggested, *drawn], number)
             taggers = [Predictor(self.adapter.tagger, own, device=DEVICE) for own in fitted]
             found = [self.scorer(tagger) for tagger in taggers]
-            scores.append([sum(parts.values(), Breakdown()).score.f1 for parts in found])
+            scores.append([sum(parts.values(), ErrorCounts()).score.f1 for parts in found])
             _say(number, scores[-1])
         halves = [[row[: len(seeds)] for row in scores], [row[len(seeds) :] for row in scores]]
         return self.curve(halves[0], suggested), self.curve(halves[1], drawn)

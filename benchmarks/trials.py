@@ -19,7 +19,7 @@ from hardner.adapt.sample import Sample
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences
 from hardner.batch import TagSet
 from hardner.episodes import few_shot
-from hardner.evaluate.provenance import commit
+from hardner.evaluate.results import code_commit
 from hardner.evaluate.score import Score
 from hardner.evaluate.scorer import Scorer
 from hardner.meta.source_data import relabelled
@@ -125,7 +125,7 @@ def trial(
         values = asdict(recipe) | {"parts": sorted(recipe.parts)}
         fixed = {"shots": k, "samples": benches[0].samples, "recipe": values}
         fixed |= {"unlabelled": unlabelled} if unlabelled else {}
-        line = {**about, **fixed, "scores": scores, "mean": means[-1], "commit": commit()}
+        line = {**about, **fixed, "scores": scores, "mean": means[-1], "commit": code_commit()}
         with LINES.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
     shown = "  ".join(" ".join(f"{part:.4f}" for part in mean) for mean in means)

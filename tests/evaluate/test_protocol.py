@@ -14,13 +14,13 @@ from hardner.batch import TagSet
 from hardner.corpora import load_corpus
 from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
-from hardner.evaluate import predictions
+from hardner.evaluate.errors import prediction_file, read_predictions
 from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import PROTOCOLS
-from hardner.evaluate.results import KEY, ResultFile, read_configs, read_results
+from hardner.evaluate.results import RESULT_KEY, ResultFile, read_configs, read_results
 from hardner.evaluate.runners import FittedRunner
 from hardner.evaluate.samples import SampleBook
-from hardner.evaluate.score import breakdown, score
+from hardner.evaluate.score import count_errors, score
 from hardner.evaluate.scorer import Scorer
 from hardner.evaluate.system import System
 from hardner.meta.optim import Optimizer
@@ -78,12 +78,10 @@ def test_a_whole_few_shot_table(tmp_path):
         assert r.tp + r.fn == sum(len(s.spans) for s in test)
         assert (r.target_domain, r.unlabelled, r.natural, r.share) == (r.corpus, 0, False, None)
         assert read_configs(tmp_path)[r.config] == {"kind": "test"}
-        kept = list(
-            predictions.read_predictions(tmp_path / "predictions" / predictions.file_name(r))
-        )
+        kept = list(read_predictions(tmp_path / "predictions" / prediction_file(r)))
         gold, ours = [p.sentence.spans for p in kept], [p.found for p in kept]
         assert score(gold, ours) == r.score
-        assert breakdown(gold, ours)[r.corpus].spurious == r.kinds["spurious"]
+        assert count_errors(gold, ours)[r.corpus].spurious == r.kinds["spurious"]
     assert len({(r.tp, r.fp, r.fn) for r in found}) > 2
 
 
@@ -156,7 +154,7 @@ def test_an_interrupted_run_goes_on(tmp_path):
 def test_more_samples_can_follow(tmp_path):
     list(execute(replace(PLAN, samples=1), system(), EvaluationFolders(tiny.ROOT, tmp_path)))
     list(execute(PLAN, system(), EvaluationFolders(tiny.ROOT, tmp_path)))
-    found = [tuple(line[k] for k in KEY) for line in lines(tmp_path)]
+    found = [tuple(line[k] for k in RESULT_KEY) for line in lines(tmp_path)]
     assert len(found) == len(set(found)) == 12
 
 

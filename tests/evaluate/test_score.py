@@ -1,16 +1,14 @@
-"""Scores against seqeval, the definition of each kind of error, and the counts on tensors."""
+"""Scores against seqeval, and the definition of each kind of error."""
 
 import warnings
 
-import numpy as np
 import pytest
-import torch
 from evaluate.strategies import corpora
 from hypothesis import given
 from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.scheme import IOB2
 
-from hardner.evaluate.score import Breakdown, Score, breakdown, error_kind, score, score_labels
+from hardner.evaluate.score import ErrorCounts, Score, count_errors, error_kind, score
 from hardner.schemes import spans_to_tags
 from hardner.types import Span
 
@@ -54,14 +52,18 @@ def test_sentences_must_match():
 def test_each_label_has_its_own_score():
     gold = [(Span(0, 1, "Drug"), Span(2, 4, "Gene")), (Span(0, 2, "Gene"),)]
     found = [(Span(0, 1, "Gene"), Span(2, 4, "Gene")), ()]
-    assert score_labels(gold, found) == {"Drug": Score(0, 0, 1), "Gene": Score(1, 1, 1)}
+    counts = count_errors(gold, found)
+    assert [(label, of.score) for label, of in counts.items()] == [
+        ("Drug", Score(0, 0, 1)),
+        ("Gene", Score(1, 1, 1)),
+    ]
 
 
 def test_kinds_by_example():
     gold = [(Span(0, 2, "Drug"), Span(3, 4, "Gene"), Span(5, 7, "Drug"), Span(8, 9, "Gene"))]
     found = [(Span(0, 1, "Drug"), Span(3, 4, "Drug"), Span(7, 8, "Drug"), Span(8, 9, "Gene"))]
-    total = sum(breakdown(gold, found).values(), Breakdown())
-    assert total == Breakdown(
+    total = sum(count_errors(gold, found).values(), ErrorCounts())
+    assert total == ErrorCounts(
         tp=1, fp_boundary=1, fp_type=1, spurious=1, fn_boundary=1, fn_type=1, missed=1
     )
 
@@ -76,7 +78,7 @@ def test_an_overlap_with_the_own_label_counts_before_others():
 def test_kinds_part_the_errors(found):
     gold = [right for _, right, _ in found]
     predicted = [ours for _, _, ours in found]
-    for label, parts in breakdown(gold, predicted).items():
+    for label, parts in count_errors(gold, predicted).items():
         own = [
             [tuple(s for s in side if s.label == label) for side in (g, p)]
             for g, p in zip(gold, predicted, strict=True)
@@ -87,11 +89,3 @@ def test_kinds_part_the_errors(found):
             wrong += len(set(p) - set(g))
             lost += len(set(g) - set(p))
         assert parts.score == Score(right, wrong, lost)
-
-
-def tensors(sides, tag_set, width):
-    index = {tag: i for i, tag in enumerate(tag_set.tags)}
-    rows = np.full((len(sides), width), -1)
-    for row, (spans, length) in zip(rows, sides, strict=True):
-        row[:length] = [index[tag] for tag in spans_to_tags(spans, length, tag_set.scheme)]
-    return torch.from_numpy(rows)

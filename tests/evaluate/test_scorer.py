@@ -4,7 +4,7 @@ import pytest
 import tiny
 
 import hardner
-from hardner.evaluate.score import Breakdown, breakdown
+from hardner.evaluate.score import ErrorCounts, count_errors
 from hardner.evaluate.scorer import Scorer
 from hardner.formats.conll import read_sentences
 from hardner.model.tagger import Model
@@ -30,7 +30,7 @@ def test_scored_spans_are_those_that_users_get(kind: str, scheme: str) -> None:
         found = scorer.predictions(predictor, domain)
         users = predictor.spans(sentences, labels=tag_set.labels)
         assert found == [tuple(span for span, _ in own) for own in users]
-        assert scorer(predictor, domain) == breakdown([s.spans for s in sentences], found)
+        assert scorer(predictor, domain) == count_errors([s.spans for s in sentences], found)
         spans += sum(map(len, found))
     assert spans > 5
 
@@ -56,6 +56,6 @@ def test_the_bundled_model_scores_what_it_tags() -> None:
 def test_labels_without_a_decoder_are_missed() -> None:
     sentences = tiny.sentences("Drug", "test")
     found = Scorer(sentences)(Predictor(*model("bilstm")), "Gene")
-    total = sum(found.values(), Breakdown()).score
+    total = sum(found.values(), ErrorCounts()).score
     assert total.tp == 0
     assert total.fn == sum(len(s.spans) for s in sentences)

@@ -12,7 +12,7 @@ from hardner.adapt.fit import IterateAverage, fit_samples, length_batches
 from hardner.adapt.recipe import RECIPES, Recipe, recipe_for
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.evaluate.score import Breakdown
+from hardner.evaluate.score import ErrorCounts
 from hardner.evaluate.scorer import Scorer
 from hardner.meta.inner import adapt_tasks
 from hardner.meta.optim import Optimizer
@@ -162,7 +162,7 @@ def test_fitting_learns_the_sample():
     for sample, rows in enumerate(ROWS):
         learnt, others = ([train[row] for row in own] for own in (rows, ROWS[1 - sample]))
         predictor = Predictor(tagger, params_of_sample(fitted, sample))
-        assert sum(Scorer(learnt)(predictor).values(), Breakdown()).score.f1 > 0.8
+        assert sum(Scorer(learnt)(predictor).values(), ErrorCounts()).score.f1 > 0.8
         assert Scorer(learnt)(predictor) != Scorer(others)(predictor)
 
 

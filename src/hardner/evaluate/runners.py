@@ -11,7 +11,7 @@ from hardner.adapt.self_training import unlabelled_rows, usable_sentences
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import Size
-from hardner.evaluate.score import Breakdown
+from hardner.evaluate.score import ErrorCounts
 from hardner.evaluate.scorer import Scorer
 from hardner.evaluate.system import SampleDraw, System, for_corpus, with_word_vectors
 from hardner.model.layers import Params
@@ -30,7 +30,7 @@ class ScoredSamples(NamedTuple):
 
     corpus: Corpus
     samples: tuple[int, ...]
-    scores: list[dict[str, Breakdown]]
+    scores: list[dict[str, ErrorCounts]]
     """Of each sample, by label."""
     predictions: list[list[tuple[Span, ...]]]
     """Of each sample, the spans of each test sentence; none if they are not wanted."""
@@ -162,7 +162,7 @@ class TrainedRunner:
 
 def _scored(
     system: System, model: Model, corpus: Corpus, predictions: bool
-) -> tuple[dict[str, Breakdown], list[tuple[Span, ...]] | None]:
+) -> tuple[dict[str, ErrorCounts], list[tuple[Span, ...]] | None]:
     """The score of a model by the decoder that it has for a corpus, and what it predicts."""
     model = with_word_vectors(model, system.vectors, corpus.test, system.cache)
     (tagger, params), domain = for_corpus(model, corpus)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hardner.evaluate.score import Breakdown, breakdown
+from hardner.evaluate.score import ErrorCounts, count_errors
 from hardner.tag.predictor import EncodedSentences, Predictor
 from hardner.types import Sentence, Span
 
@@ -24,10 +24,10 @@ class Scorer:
         found = predictor.spans(self._encoded, domain=domain)
         return [tuple(span for span, _ in spans) for spans in found]
 
-    def breakdown(self, predictions: Sequence[Sequence[Span]]) -> dict[str, Breakdown]:
+    def breakdown(self, predictions: Sequence[Sequence[Span]]) -> dict[str, ErrorCounts]:
         """The score of each label, with errors by kind."""
-        return breakdown(self._gold, predictions)
+        return count_errors(self._gold, predictions)
 
-    def __call__(self, predictor: Predictor, domain: str | None = None) -> dict[str, Breakdown]:
+    def __call__(self, predictor: Predictor, domain: str | None = None) -> dict[str, ErrorCounts]:
         """Tag the sentences and score what is found."""
         return self.breakdown(self.predictions(predictor, domain))
