@@ -1,12 +1,12 @@
 """Contenders, their models and corpora, and the plans they are put through."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import tiny
 import torch
 from evaluate.test_protocol import PLAN, RULE, lines, system, trained
+from shared import CORPORA
 
 from hardner.adapt.adapter import equal_groups
 from hardner.batch import TagSet
@@ -20,8 +20,6 @@ from hardner.evaluate.training import write_folders
 from hardner.model.describe import save_model
 from hardner.model.tagger import Model
 from hardner.types import Corpus, Sentence, Span
-
-CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
 
 
 def test_decoders_of_the_same_labels_are_averaged():
@@ -104,7 +102,7 @@ def test_joined_corpora_hold_both_labels(tmp_path):
     assert both.spans == (Span(0, 2, "Disease"), Span(2, 3, "Drug"), Span(3, 4, "Disease"))
 
 
-@pytest.mark.shared
+@pytest.mark.shared("BC5CDR")
 def test_the_joined_corpus_is_both_of_its_parts():
     both = load_corpus("BC5CDR", CORPORA)
     parts = [load_corpus(f"BC5CDR-{part}", CORPORA) for part in ("disease", "chem")]

@@ -2,11 +2,11 @@
 
 import csv
 import io
-from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
 from evaluate.made import of_f1, result
+from shared import SHARED
 
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import PROTOCOLS
@@ -20,7 +20,7 @@ from hardner.evaluate.render import RENDERERS, as_csv
 from hardner.evaluate.significance import compare, holm
 from hardner.evaluate.table import TableRow, build_tables, select_rows
 
-SHARED = Path(__file__).parents[3] / "shared" / "published"
+PUBLISHED = SHARED / "published"
 
 SMALL = [
     *(of_f1(f, corpus="A", sample=i) for i, f in enumerate((2, 4))),
@@ -255,18 +255,16 @@ def test_every_format_shows_every_row(shape):
     assert "HGDA" in shown
 
 
-@pytest.mark.shared
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason=f"the published figures are not at {PUBLISHED}")
 def test_published_figures_are_the_papers():
     """Every number of the two files that lie beside the corpora, under its table's name."""
-    if not SHARED.is_dir():
-        pytest.skip("the published figures are not at ../shared/published")
     ours: dict[str, list[float]] = {}
     for found in published_values().values():
         for figure in found:
             ours.setdefault(figure.source, []).append(figure.value)
     theirs: dict[str, list[float]] = {}
     numbers = {"f1": 3, "precision": 4, "recall": 5}
-    for row in csv.DictReader((SHARED / "few_shot.csv").read_text().splitlines()):
+    for row in csv.DictReader((PUBLISHED / "few_shot.csv").read_text().splitlines()):
         hgda = row["paper"] == "hgda"
         table = f"HGDA, Table {numbers[row['metric']]}" if hgda else "MetaBioNER, Table 3"
         theirs.setdefault(table, []).append(float(row["value"]))
@@ -275,7 +273,7 @@ def test_published_figures_are_the_papers():
             values = {(f.method, f.source): f.value for f in published_values()[key]}
             assert values[row["method"], table] == float(row["value"])
     papers = {"metaner": "MetaNER", "mtbioner": "MT-BioNER"}
-    for row in csv.DictReader((SHARED / "other_tables.csv").read_text().splitlines()):
+    for row in csv.DictReader((PUBLISHED / "other_tables.csv").read_text().splitlines()):
         paper, number, value = row["paper"], row["table"], float(row["value"])
         if number == "text":
             continue
