@@ -1,6 +1,7 @@
 """Imports point downward only."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,11 @@ def later():
     assert imported(source) == {"cli", "text", "formats"}
     with pytest.raises(AssertionError, match="relative"):
         imported("from . import cli")
+
+
+def test_the_architecture_shows_these_layers():
+    page = (Path(__file__).parents[1] / "ARCHITECTURE.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| (`.+`) \|$", page, re.M)
+    shown = [set(re.findall(r"`(\w+)`", parts)) for _, parts in rows]
+    assert shown == [set(parts) for parts in LAYERS if "__init__" not in parts]
+    assert [int(number) for number, _ in rows] == list(range(1, len(rows) + 1))

@@ -5,13 +5,12 @@ from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
-import pytest
 import tiny
 import torch
 from learn.test_fit import ROWS, RULE, SEEDS, target
 
-from hardner.adapt.augmentation import _FILE, negative_sentences
-from hardner.adapt.fit import fit_samples
+from hardner.adapt.fit import fit_samples, negatives_for
+from hardner.adapt.negatives import _FILE, negative_sentences
 
 
 def test_every_sentence_is_there_without_its_names():
@@ -29,16 +28,16 @@ def test_every_sentence_is_there_without_its_names():
 def test_fitting_learns_from_it():
     tagger, params, _ = target("transformer")
     rule = replace(RULE, negatives=2)
-    first, some = len(tiny.sentences("Gene")), negative_sentences()[:100]
-    store = tagger.store([*tiny.sentences("Gene"), *some])
-    negatives = np.arange(first, first + len(some))
+    assert negatives_for(RULE) == ()
+    store = tagger.store([*tiny.sentences("Gene"), *negatives_for(rule)])
     plain = fit_samples(tagger, params, store, ROWS, RULE, SEEDS)
-    beside = fit_samples(tagger, params, store, ROWS, rule, SEEDS, negatives=negatives)
-    again = fit_samples(tagger, params, store, ROWS, rule, SEEDS, negatives=negatives)
+    beside = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
+    again = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
     name = "decoder.weight"
     assert torch.equal(beside[name], again[name])
     assert not torch.allclose(beside[name], plain[name])
-    rows = negatives[None]
+    first = len(tiny.sentences("Gene"))
+    rows = np.arange(first, first + len(negatives_for(rule)))[None]
     quiet = store.batch(torch.from_numpy(rows), store.widths(rows.ravel()))
 
     def loss(fitted):
@@ -46,12 +45,6 @@ def test_fitting_learns_from_it():
         return tagger.losses(own, quiet, ["tag"])["tag"].item()
 
     longer = replace(rule, steps=30)
-    assert loss(
-        fit_samples(tagger, params, store, ROWS, longer, SEEDS, negatives=negatives)
-    ) < loss(fit_samples(tagger, params, store, ROWS, replace(longer, negatives=0), SEEDS))
-
-
-def test_a_recipe_with_negatives_needs_some():
-    tagger, params, store = target("transformer")
-    with pytest.raises(ValueError, match="none are given"):
-        fit_samples(tagger, params, store, ROWS, replace(RULE, negatives=2), SEEDS)
+    assert loss(fit_samples(tagger, params, store, ROWS, longer, SEEDS)) < loss(
+        fit_samples(tagger, params, store, ROWS, replace(longer, negatives=0), SEEDS)
+    )

@@ -6,18 +6,13 @@ from pathlib import Path
 
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
-from hardner.evaluate.errors import write_predictions
+from hardner.evaluate.predictions import write_predictions
 from hardner.evaluate.protocols import Protocol, Size
-from hardner.evaluate.results import (
-    Result,
-    ResultFile,
-    code_commit,
-    record_config,
-    software_versions,
-)
+from hardner.evaluate.provenance import commit, versions
+from hardner.evaluate.results import Result, ResultFile, record_config
 from hardner.evaluate.runners import Drawn, Runner, ScoredSamples, runner_for
 from hardner.evaluate.samples import SampleBook, draw_sample, sample_pool
-from hardner.evaluate.score import ErrorCounts
+from hardner.evaluate.score import Breakdown
 from hardner.evaluate.system import System
 from hardner.types import Corpus, Sentence
 
@@ -119,10 +114,10 @@ class _Work:
         size: Size,
         sample: int,
         drawn: Drawn,
-        labels: dict[str, ErrorCounts],
+        labels: dict[str, Breakdown],
         seconds: float,
     ) -> Result:
-        whole = sum(labels.values(), ErrorCounts())
+        whole = sum(labels.values(), Breakdown())
         several = {label: part.score for label, part in labels.items()} if len(labels) > 1 else {}
         score, kinds = whole.score, asdict(whole)
         del kinds["tp"]
@@ -145,7 +140,7 @@ class _Work:
             unlabelled=self.protocol.unlabelled,
             seed=self.system.seed,
             config=self.config,
-            versions=software_versions(),
-            commit=code_commit(),
+            versions=versions(),
+            commit=commit(),
             seconds=round(seconds, 3),
         )

@@ -1,24 +1,21 @@
-"""Strict entity-level F1, the kinds of errors behind it, and lenient scores."""
+"""Strict entity-level scores, and how the wrong mentions are wrong."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
-from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
-from hardner.errors import HardnerError
 from hardner.types import Span
 
 Metric = Literal["f1", "precision", "recall"]
-SpanSets = Iterable[Sequence[Span]]
+_ErrorKind = Literal["boundary", "type", "alone"]
+"""It overlaps a mention of its label; one of another label only; none."""
+Labelled = Iterable[Sequence[Span]]
 """The spans of one sentence after another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """True positives, false positives and false negatives; undefined ratios are 0.
-
-    A true positive has the start, end and label of a gold mention.
-    """
+    """Counts of mentions; right is one with the same start, end and label. Undefined ratios: 0."""
 
     tp: int = 0
     fp: int = 0
@@ -29,120 +26,81 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """TP / (TP + FP)."""
+        """Right ones among the found."""
         return self.tp / (self.tp + self.fp) if self.tp else 0.0
 
     @property
     def recall(self) -> float:
-        """TP / (TP + FN)."""
+        """Found ones among the right."""
         return self.tp / (self.tp + self.fn) if self.tp else 0.0
 
     @property
     def f1(self) -> float:
-        """2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall."""
+        """The harmonic mean of both."""
         return 2 * self.tp / (2 * self.tp + self.fp + self.fn) if self.tp else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorCounts:
-    """A score with its false positives and false negatives divided by kind."""
+class Breakdown:
+    """A score with its false positives and false negatives parted by kind."""
 
     tp: int = 0
     fp_boundary: int = 0
-    """Predicted; overlaps a gold mention of the same label."""
+    """Found, and a right one of its label overlaps."""
     fp_type: int = 0
-    """Predicted; overlaps gold mentions of other labels only."""
+    """Found, and only right ones of other labels overlap."""
     spurious: int = 0
-    """Predicted where there is no gold mention."""
+    """Found where there is none."""
     fn_boundary: int = 0
-    """Gold; a predicted mention of the same label overlaps."""
+    """Right, and a found one of its label overlaps."""
     fn_type: int = 0
-    """Gold; only predicted mentions of other labels overlap."""
+    """Right, and only found ones of other labels overlap."""
     missed: int = 0
-    """Gold; no predicted mention overlaps."""
+    """Right, and nothing was found there."""
 
-    def __add__(self, other: "ErrorCounts") -> "ErrorCounts":
-        return ErrorCounts(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: "Breakdown") -> "Breakdown":
+        return Breakdown(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def score(self) -> Score:
-        """The sums over kinds."""
+        """The kinds summed up."""
         fp = self.fp_boundary + self.fp_type + self.spurious
         return Score(self.tp, fp, self.fn_boundary + self.fn_type + self.missed)
 
 
-def score(gold: SpanSets, predicted: SpanSets) -> Score:
-    """The micro-averaged score of all sentences and labels."""
-    return sum((counts.score for counts in count_errors(gold, predicted).values()), Score())
+def score(gold: Labelled, predicted: Labelled) -> Score:
+    """The micro score of all sentences."""
+    return sum(score_labels(gold, predicted).values(), Score())
 
 
-def count_errors(gold: SpanSets, predicted: SpanSets) -> dict[str, ErrorCounts]:
-    """True positives and errors of each label, in alphabetical order."""
-    sums: dict[str, ErrorCounts] = {}
+def score_labels(gold: Labelled, predicted: Labelled) -> dict[str, Score]:
+    """The score of each label, in alphabetical order."""
+    return {label: parts.score for label, parts in breakdown(gold, predicted).items()}
 
-    def add(span: Span, count: ErrorCounts) -> None:
-        sums[span.label] = sums.get(span.label, ErrorCounts()) + count
+
+def breakdown(gold: Labelled, predicted: Labelled) -> dict[str, Breakdown]:
+    """The parted score of each label, in alphabetical order."""
+    sums: dict[str, Breakdown] = {}
+
+    def add(span: Span, part: Breakdown) -> None:
+        sums[span.label] = sums.get(span.label, Breakdown()) + part
 
     for right, found in zip(gold, predicted, strict=True):
         both = set(right) & set(found)
         for span in both:
-            add(span, ErrorCounts(tp=1))
+            add(span, Breakdown(tp=1))
         for span in set(found) - both:
             kind = error_kind(span, right)
-            add(span, ErrorCounts(**{"spurious" if kind == "alone" else f"fp_{kind}": 1}))
+            add(span, Breakdown(**{"spurious" if kind == "alone" else f"fp_{kind}": 1}))
         for span in set(right) - both:
             kind = error_kind(span, found)
-            add(span, ErrorCounts(**{"missed" if kind == "alone" else f"fn_{kind}": 1}))
+            add(span, Breakdown(**{"missed" if kind == "alone" else f"fn_{kind}": 1}))
     return dict(sorted(sums.items()))
 
 
-def error_kind(span: Span, others: Sequence[Span]) -> Literal["boundary", "type", "alone"]:
-    """Whether a wrong mention overlaps others of its label, of other labels only, or none."""
+def error_kind(span: Span, others: Sequence[Span]) -> _ErrorKind:
+    """How a mention that is not among the others relates to them."""
     labels = {o.label for o in others if o.start < span.end and span.start < o.end}
     if span.label in labels:
         return "boundary"
     return "type" if labels else "alone"
-
-
-class LenientScore(NamedTuple):
-    """Precision, recall and F1 of a lenient match, which has no plain counts."""
-
-    precision: float
-    recall: float
-    f1: float
-
-
-_NERVALUATE_NAMES = {
-    "strict": "strict",
-    "exact": "exact",
-    "partial": "partial",
-    "type": "ent_type",
-}
-
-
-def lenient_scores(gold: SpanSets, predicted: SpanSets) -> dict[str, LenientScore]:
-    """SemEval 2013's four matches, by the package nervaluate (extra ``hardner[partial]``).
-
-    ``strict``: same ends and label; ``exact``: same ends; ``partial``: any overlap, which counts
-    half where the ends differ; ``type``: any overlap with the same label.
-    """
-    try:
-        nervaluate: Any = import_module("nervaluate")
-    except ImportError:
-        advice = "pip install hardner[partial]"
-        raise HardnerError(f"partial matches need nervaluate: {advice}") from None
-    right, found = _nervaluate_documents(gold), _nervaluate_documents(predicted)
-    labels = sorted({span["label"] for document in right + found for span in document})
-    if not labels:
-        return dict.fromkeys(_NERVALUATE_NAMES, LenientScore(0.0, 0.0, 0.0))
-    overall = nervaluate.Evaluator(right, found, labels, loader="dict").evaluate()["overall"]
-    theirs = {name: overall[key] for name, key in _NERVALUATE_NAMES.items()}
-    return {name: LenientScore(r.precision, r.recall, r.f1) for name, r in theirs.items()}
-
-
-def _nervaluate_documents(sentences: SpanSets) -> list[list[dict[str, Any]]]:
-    """Spans in nervaluate's form, whose end is the last word itself."""
-    return [
-        [{"label": s.label, "start": s.start, "end": s.end - 1} for s in spans]
-        for spans in sentences
-    ]
