@@ -16,7 +16,7 @@ from hardner.meta.optim import Optimizer, State, clip
 from hardner.meta.terms import (
     Losses,
     Term,
-    added,
+    add_gradients,
     measure,
     merged_gradient,
     separate_gradient,
@@ -28,13 +28,13 @@ from hardner.model.tagger import Tagger
 
 @dataclass(frozen=True)
 class InnerLoop:
-    """How a task's own parameters come about."""
+    """How a task adapts."""
 
     steps: int = 1
     prototypes: bool = False
     """Whether decoders are first set to the mean vectors of the tags in the support (WPZ)."""
     fresh: bool = False
-    """Whether decoders start from nothing, as that of a new type does."""
+    """Whether decoders start from zero, as that of a new type does."""
     rate: float = 1e-2
     """Of the first step."""
     terms: tuple[Term, ...] = (tag_term(),)
@@ -103,13 +103,13 @@ def inner_step(
     split: bool = False,
     inplace: bool = False,
 ) -> InnerStep:
-    """One step of the rule.
+    """One step: theta_i <- theta_i - beta grad L_i(theta_i), each task on its own copy.
 
     Args:
-        losses: What it descends.
+        losses: What the step descends.
         current: Where it starts from; the adapted parts have a copy for each task.
         start: Where the first step started, which the proximal term pulls back to.
-        inner: The rule.
+        inner: Terms, rates and optimiser.
         state: Of the optimiser.
         share: Of the first step's rate.
         through: Keep the graph, so that the outcome can be differentiated by the start.
@@ -122,17 +122,19 @@ def inner_step(
     values = measure(losses, current | leaves, inner.terms)
     partial: Params = {}
     if split and inner.old:
+        # MetaNER Eq. 17 leaves some terms out of theta_old; Eq. 18 adds them for theta_new.
         apart = [t for t in inner.terms if t.loss in inner.old]
         rest = [t for t in inner.terms if t.loss not in inner.old]
         partial = separate_gradient(rest, values, leaves, through)
-        grads = added(partial, separate_gradient(apart, values, leaves, through))
+        grads = add_gradients(partial, separate_gradient(apart, values, leaves, through))
     else:
         grads = merged_gradient(inner.terms, values, leaves, through)
     grads = {n: g for n, g in grads.items() if n in leaves}
-    if inner.proximal:
+    if inner.proximal:  # of rho / 2 ||theta_i - theta||^2
         grads = {n: g + inner.proximal * (leaves[n] - start[n]) for n, g in grads.items()}
     if inner.clip:
         grads = clip(grads, inner.clip, tasks=True)
+    # One tensor for each different rate, so that the optimiser can group parameters by it.
     scales = {n: inner.scale(n) for n in grads}
     levels = {scale: inner.rate * scale * share for scale in set(scales.values())}
     rates: dict[str, Tensor | float] = {n: levels[scale] for n, scale in scales.items()}
@@ -143,37 +145,6 @@ def inner_step(
         moved, kept = inner.optimizer.step(leaves, grads, state, rates)
         old = inner.optimizer.step(leaves, partial, state, rates)[0] if partial else moved
     return InnerStep(moved, kept, values, old)
-
-
-def run_inner_loop(
-    losses: Sequence[Losses],
-    start: Params,
-    inner: InnerLoop,
-    *,
-    through: bool = False,
-    on_progress: Callable[[int, dict[str, Tensor]], None] | None = None,
-) -> AdaptedParams:
-    """Fit ``start``, which has a copy of the adapted parts for each task, to the tasks' losses.
-
-    Args:
-        losses: Step ``s`` descends ``losses[s % len(losses)]``.
-        start: Left as it is.
-        inner: The rule.
-        through: Keep the graph, so that the outcome can be differentiated by the start.
-        heard: Called with each step's number and losses.
-    """
-    state = inner.optimizer.init({n: p for n, p in start.items() if part_of(n) in inner.parts})
-    current = old = dict(start)
-    for step in range(inner.steps):
-        share = 1 - step / inner.steps if inner.decay else 1.0
-        last = step == inner.steps - 1
-        own = losses[step % len(losses)]
-        done = inner_step(own, current, start, inner, state, share, through=through, split=last)
-        if on_progress:
-            on_progress(step, done.values)
-        state, old = done.state, current | done.old
-        current = current | done.moved
-    return AdaptedParams(current, old)
 
 
 def losses_on(tagger: Tagger, batch: Batch, mode: Mode = SCORING) -> Losses:
@@ -201,10 +172,10 @@ def adapt_tasks(
         tagger: The network.
         params: Where to start, shared or with a copy for each task; left as they are.
         supports: Step ``s`` learns from ``supports[s % len(supports)]``.
-        inner: The rule.
+        inner: How to adapt.
         mode: How to compute the losses.
         through: Keep the graph, so that the outcome can be differentiated by the start.
-        heard: Called with each step's number and losses.
+        on_progress: Called with each step's number and losses.
     """
     start = expand_per_task(params, inner.parts, supports[0].tasks)
     if inner.fresh:  # a product keeps the graph that an exact meta-gradient goes through
@@ -212,4 +183,15 @@ def adapt_tasks(
     if inner.prototypes:
         start = tagger.prototypes(start, supports[0], mode)
     losses = [losses_on(tagger, batch, mode) for batch in supports]
-    return run_inner_loop(losses, start, inner, through=through, on_progress=on_progress)
+    state = inner.optimizer.init({n: p for n, p in start.items() if part_of(n) in inner.parts})
+    current = old = dict(start)
+    for step in range(inner.steps):
+        share = 1 - step / inner.steps if inner.decay else 1.0
+        last = step == inner.steps - 1
+        own = losses[step % len(losses)]
+        done = inner_step(own, current, start, inner, state, share, through=through, split=last)
+        if on_progress:
+            on_progress(step, done.values)
+        state, old = done.state, current | done.old
+        current = current | done.moved
+    return AdaptedParams(current, old)

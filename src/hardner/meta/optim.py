@@ -17,6 +17,9 @@ from hardner.model.layers import Params
 _EPSILON = 1e-8
 State = dict[str, Tensor]
 """What an optimiser remembers, by ``kind.parameter``."""
+_Named = Mapping[str, Tensor]
+_Rates = Mapping[str, Tensor | float]
+"""The learning rate of each parameter."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Optimizer:
     """Of AdamW."""
     weight_decay: float = 0.0
 
-    def init(self, params: Mapping[str, Tensor]) -> State:
+    def init(self, params: _Named) -> State:
         """Nothing remembered yet."""
         if self.rule == "sgd":
             kinds: tuple[str, ...] = ("momentum",) if self.momentum else ()
@@ -43,26 +46,16 @@ class Optimizer:
         return state
 
     def step(
-        self,
-        params: Mapping[str, Tensor],
-        grads: Mapping[str, Tensor],
-        state: State,
-        rates: Mapping[str, Tensor | float],
+        self, params: _Named, grads: _Named, state: State, rates: _Rates
     ) -> tuple[Params, State]:
-        """New parameters and a new state; ``rates`` gives each parameter's learning rate."""
+        """New parameters and a new state."""
         rule = self._sgd if self.rule == "sgd" else self._adamw
         return rule(params, grads, state, rates)
 
-    def move(
-        self,
-        params: Mapping[str, Tensor],
-        grads: Mapping[str, Tensor],
-        state: State,
-        rates: Mapping[str, Tensor | float],
-    ) -> None:
+    def move(self, params: _Named, grads: _Named, state: State, rates: _Rates) -> None:
         """AdamW's step in place, by torch's fused kernel: faster, and without a graph."""
         with torch.no_grad():
-            for rate, names in by_rate(rates):
+            for rate, names in _by_rate(rates):
                 adamw(
                     [params[n] for n in names],
                     [grads[n].contiguous() for n in names],  # the kernel looks at no strides
@@ -82,15 +75,11 @@ class Optimizer:
             state["steps"] += 1
 
     def _sgd(
-        self,
-        params: Mapping[str, Tensor],
-        grads: Mapping[str, Tensor],
-        state: State,
-        rates: Mapping[str, Tensor | float],
+        self, params: _Named, grads: _Named, state: State, rates: _Rates
     ) -> tuple[Params, State]:
         new: Params = {}
         kept: State = {}
-        for rate, names in by_rate({name: rates[name] for name in grads}):
+        for rate, names in _by_rate({name: rates[name] for name in grads}):
             moves, values = [grads[name] for name in names], [params[name] for name in names]
             if self.weight_decay:
                 moves = list(torch._foreach_add(moves, values, alpha=self.weight_decay))
@@ -103,28 +92,24 @@ class Optimizer:
         return new, kept
 
     def _adamw(
-        self,
-        params: Mapping[str, Tensor],
-        grads: Mapping[str, Tensor],
-        state: State,
-        rates: Mapping[str, Tensor | float],
+        self, params: _Named, grads: _Named, state: State, rates: _Rates
     ) -> tuple[Params, State]:
         steps = state["steps"] + 1
         new: Params = {}
         kept: State = {"steps": steps}
         decay1, decay2 = self.betas
-        scale1, scale2 = 1 - decay1**steps, 1 - decay2**steps
+        scale1, scale2 = 1 - decay1**steps, 1 - decay2**steps  # undo the bias towards zero
         for name, grad in grads.items():
             first = decay1 * state[f"first.{name}"] + (1 - decay1) * grad
             second = decay2 * state[f"second.{name}"] + (1 - decay2) * grad * grad
             kept[f"first.{name}"], kept[f"second.{name}"] = first, second
             move = (first / scale1) / ((second / scale2).sqrt() + _EPSILON)
-            shrunk = params[name] * (1 - rates[name] * self.weight_decay)
-            new[name] = shrunk - rates[name] * move
+            decayed = params[name] * (1 - rates[name] * self.weight_decay)
+            new[name] = decayed - rates[name] * move
         return new, kept
 
 
-def by_rate(rates: Mapping[str, Tensor | float]) -> Iterator[tuple[Tensor | float, list[str]]]:
+def _by_rate(rates: _Rates) -> Iterator[tuple[Tensor | float, list[str]]]:
     """The names of each rate; one on a CPU is a number, so that it goes with any device."""
     groups: dict[object, list[str]] = {}
     for name, rate in rates.items():
@@ -135,7 +120,7 @@ def by_rate(rates: Mapping[str, Tensor | float]) -> Iterator[tuple[Tensor | floa
         yield (float(rate) if here else rate), names
 
 
-def clip(grads: Mapping[str, Tensor], limit: float, tasks: bool = False) -> Params:
+def clip(grads: _Named, limit: float, tasks: bool = False) -> Params:
     """Scale the gradients down to a norm of at most ``limit``, of each task where ``tasks``."""
     if not limit:
         return dict(grads)

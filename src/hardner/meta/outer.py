@@ -1,4 +1,4 @@
-"""One iteration of any method: adapt each task, judge the outcome, and say where to move."""
+"""One iteration of any method: adapt each task, then take the gradient of the outcome."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True)
 class Objective:
-    """What an iteration descends: the inner rule, the terms, and the weight of each task."""
+    """What an iteration descends: how tasks adapt, the terms after it, and the tasks' weights."""
 
     outer: tuple[Term, ...]
     inner: InnerLoop = field(default_factory=lambda: InnerLoop(steps=0))
@@ -77,7 +77,7 @@ class OuterResult(NamedTuple):
     weights: dict[str, Tensor]
     """The weight of each task for each part, [M] each."""
     grads: Params
-    """Where the shared parameters should not go, [1, ...] each."""
+    """The gradient of the shared parameters, [1, ...] each."""
 
 
 def outer_step(
@@ -91,22 +91,23 @@ def outer_step(
 ) -> OuterResult:
     """Adapt the shared parameters to each task's support and take the gradient of the outcome.
 
-    The verdict is on all tasks, where ``mode`` says that these are but some of them.
+    Where ``mode`` says that these are but some of the tasks, the result is of them all.
     """
     parts, inner = objective.learners, objective.inner
     mode = replace(mode, twice=objective.twice)
     first, tasks = mode.among or (0, query.tasks)
-    own = objective.bilevel or objective.weighting != "uniform"
+    # A gradient a task is needed where tasks adapt, or are weighed by what they lose.
+    per_task = objective.bilevel or objective.weighting != "uniform"
     start, rows = dict(params), dict[str, Tensor]()
-    if own:
+    if per_task:
         moving = parts | inner.parts
-        taken, (*supports, query), rows = gather_rows(
+        sparse, (*supports, query), rows = gather_rows(
             tagger.encoder, params, (*supports, query), moving
         )
-        start = expand_per_task(taken, moving, query.tasks)
-    if objective.meta_gradient == "exact":
-        start = _leaves(start, parts | inner.parts)
+        start = expand_per_task(sparse, moving, query.tasks)
     through = objective.meta_gradient == "exact"
+    if through:
+        start = _leaves(start, parts | inner.parts)
     points = {"start": start, "old": start, "new": start}
     if objective.bilevel:
         new, old = adapt_tasks(tagger, start, supports, inner, mode, through=through)
@@ -114,13 +115,14 @@ def outer_step(
 
     values: dict[int, Tensor] = {}
     grads: Params = {}
+    # Terms on the same sentences at the same parameters share a forward and a backward pass.
     order = sorted(range(len(objective.outer)), key=lambda i: _place(objective.outer[i]))
     for (on, at), group in groupby(order, key=lambda i: _place(objective.outer[i])):
         indices = list(group)
         terms = [objective.outer[i] for i in indices]
         batches = supports if on == "support" else [query]
         for batch in batches:
-            losses = _shared_out(losses_on(tagger, batch, mode), objective.shares, batch)
+            losses = _with_shares(losses_on(tagger, batch, mode), objective.shares, batch)
             if through:
                 found = losses(points[at], [t.loss for t in terms], ())
                 slope = separate_gradient(terms, found, _part(start, parts))
@@ -128,17 +130,16 @@ def outer_step(
                 leaves = _leaves(_part(points[at], learners(terms)), parts)
                 found = measure(losses, points[at] | leaves, terms)
                 slope = merged_gradient(terms, found, leaves)
-            _gather(grads, slope, len(batches))
+            _add_mean(grads, slope, len(batches))
             losses_of = {i: found[t.loss].detach() for i, t in zip(indices, terms, strict=True)}
-            _gather(values, losses_of, len(batches))
+            _add_mean(values, losses_of, len(batches))
     if objective.meta_gradient == "implicit" and objective.bilevel:
         inside = _mean([losses_on(tagger, batch, mode) for batch in supports])
         grads = implicit(inside, points["new"], grads, inner, objective.iterations)
-    ordered = [values[i] for i in range(len(objective.outer))]
-    ordered = ranks.gathered(ordered, first, tasks)
+    ordered = ranks.gathered([values[i] for i in range(len(objective.outer))], first, tasks)
     weights = task_weights(objective.weighting, objective.outer, ordered)
-    here = {part: weight[first : first + query.tasks] for part, weight in weights.items()}
-    if own:
+    if per_task:
+        here = {part: weight[first : first + query.tasks] for part, weight in weights.items()}
         combined = _combine(grads, here, rows, params)
     else:
         combined = {n: g.detach() / tasks for n, g in grads.items()}
@@ -163,18 +164,18 @@ def task_weights(
     """
     weights = {}
     for part in sorted(learners(terms)):
-        felt = [
+        own = [
             abs(term.signs[part]) * value
             for term, value in zip(terms, values, strict=True)
             if part in term.parts
         ]
-        total = torch.stack(felt).sum(0)
+        total = torch.stack(own).sum(0)
         even = torch.full_like(total, 1 / total.shape[0]).detach()
         weights[part] = hardness_weights(total) if weighting == "hardness" else even
     return weights
 
 
-def _shared_out(losses: Losses, shares: Sequence[float], batch: Batch) -> Losses:
+def _with_shares(losses: Losses, shares: Sequence[float], batch: Batch) -> Losses:
     """MT-BioNER Eq. 1: L = sum_i lambda_i L_i, over the domains."""
     if not shares:
         return losses
@@ -197,7 +198,7 @@ def _mean(every: Sequence[Losses]) -> Losses:
     return mean
 
 
-def _gather(sums: dict[_Key, Tensor], new: Mapping[_Key, Tensor], of: int) -> None:
+def _add_mean(sums: dict[_Key, Tensor], new: Mapping[_Key, Tensor], of: int) -> None:
     """Add one of several to their mean."""
     for key, value in new.items():
         share = value if of == 1 else value / of
@@ -219,9 +220,9 @@ def _leaves(params: Params, parts: frozenset[str]) -> Params:
 def _combine(
     grads: Params, weights: Mapping[str, Tensor], rows: Mapping[str, Tensor], params: Params
 ) -> Params:
-    """Alg. 1, lines 10 to 12: the weighted sum of the tasks' gradients, each part by its own.
+    """HGDA Alg. 1, lines 10 to 12: sum_i gamma_i g_i, the gammas of each part its own.
 
-    Where only some ``rows`` of a parameter were at hand, it is that of the whole.
+    A gradient at some ``rows`` of a parameter becomes one at the whole.
     """
     combined = {}
     for name, grad in grads.items():

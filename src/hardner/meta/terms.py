@@ -1,9 +1,9 @@
-"""Loss terms and who learns from them: signs, not gradient-reversal layers.
+"""Loss terms, and which parts of the network descend or ascend them.
 
 A term names a loss and, for each part of the network, how its gradient counts there: positive to
 descend, negative to ascend, absent or zero not at all. An adversarial term therefore reads
-``{"encoder": -weight, "critic": 1}``. A reversal layer would fake the first derivative and make
-every second one wrong.
+``{"encoder": -weight, "critic": 1}``. A gradient-reversal layer would do the same for the first
+derivative, but make every second one wrong.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -59,7 +59,7 @@ def adversarial(terms: Sequence[Term]) -> bool:
 
 
 def measure(losses: Losses, params: Params, terms: Sequence[Term]) -> dict[str, Tensor]:
-    """The terms' losses, for `merged_gradient`: what the encoder must not feel is cut off."""
+    """The terms' losses, for `merged_gradient`: cut off from an encoder that has no sign."""
     names = [term.loss for term in terms]
     if len(set(names)) < len(names):
         raise HardnerError(f"a loss stands twice among the terms: {', '.join(names)}")
@@ -75,8 +75,8 @@ def merged_gradient(
 ) -> Params:
     """The signed gradient of all terms at the leaves by one backward pass.
 
-    The sum is weighted with the encoder's signs. Any other part feels one term alone, so its
-    gradient only has to be rescaled from the encoder's sign to its own.
+    The sum is weighted with the encoder's signs. Any other part has a gradient of one term alone,
+    which only has to be rescaled from the encoder's sign to its own.
     """
     scale: dict[str, float] = {}
     total = torch.zeros((), device=next(iter(values.values())).device)
@@ -107,11 +107,11 @@ def separate_gradient(
     for term in terms:
         wanted = {n: p for n, p in leaves.items() if part_of(n) in term.parts}
         grads = _gradient(values[term.loss].sum(), wanted, create_graph, retain=True)
-        sums = added(sums, {n: term.signs[part_of(n)] * grad for n, grad in grads.items()})
+        sums = add_gradients(sums, {n: term.signs[part_of(n)] * grad for n, grad in grads.items()})
     return sums
 
 
-def added(one: Params, other: Params) -> Params:
+def add_gradients(one: Params, other: Params) -> Params:
     """The sum of two gradients; what one of them alone has stays as it is."""
     return one | {n: one[n] + grad if n in one else grad for n, grad in other.items()}
 
