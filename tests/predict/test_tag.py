@@ -19,7 +19,7 @@ import hardner
 from hardner.cli import outputs
 from hardner.errors import FileError
 from hardner.formats import FORMATS, Report, read, write
-from hardner.scale.inputs import InputStream
+from hardner.scale.inputs import documents_by_input
 from hardner.scale.receipts import fingerprint
 from hardner.types import Document
 
@@ -334,11 +334,11 @@ def test_a_bad_file_does_not_lose_those_before_it() -> None:
         yield from list(documents)  # reads all ahead
 
     here = tiny.ROOT / "Gene" / "test.tsv"
-    inputs = InputStream([str(here), "no-such.txt", str(here)], None, Report())
+    inputs = documents_by_input([str(here), "no-such.txt", str(here)], work, Report())
     found = []
     with pytest.raises(FileError, match=r"no-such\.txt: no such file"):
-        for document in inputs.through(work):
-            found.append(document)  # noqa: PERF402
+        for _, documents in inputs:
+            found += documents
     assert len(found) == 8
 
 

@@ -13,11 +13,15 @@ import torch
 
 from hardner.model.describe import save_model
 from hardner.model.tagger import Tagger
+from hardner.scale import Summary, TagJob, tag_files
 
 QUICK = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
-SCRIPT = (
-    "import sys, json; from hardner.scale import tag_files; tag_files(**json.loads(sys.argv[1]))"
-)
+SCRIPT = """
+import json, sys
+from hardner.scale import TagJob, tag_files
+given = json.loads(sys.argv[1])
+tag_files(given.pop("given"), given.pop("out"), TagJob(given.pop("model")), **given)
+"""
 
 
 def model(folder: Path) -> Path:
@@ -42,6 +46,19 @@ def tagging(**arguments: object) -> subprocess.Popen[str]:
     """`hardner.scale.tag_files` in a process of its own."""
     command = [sys.executable, "-c", SCRIPT, json.dumps(arguments, default=str)]
     return subprocess.Popen(command, env=QUICK, stderr=subprocess.PIPE, text=True)
+
+
+def tag(
+    given: list[object],
+    out: Path,
+    model: Path,
+    labels: list[str] | None = None,
+    min_score: float = 0.0,
+    **options: object,
+) -> Summary:
+    """`hardner.scale.tag_files` in this process."""
+    job = TagJob(str(model), labels=labels, min_score=min_score)
+    return tag_files(given, out, job, **options)  # type: ignore[arg-type]
 
 
 def receipts(out: Path) -> list[dict[str, object]]:

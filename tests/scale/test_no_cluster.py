@@ -8,12 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from scale.made import lines, model, texts
+from scale.made import lines, model, tag, texts
 
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import protocol
-from hardner.scale import cluster, tag_files
+from hardner.scale import cluster
 from hardner.scale.evaluation import independent_parts
 
 
@@ -52,7 +52,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
     assert refused("127.0.0.1:99999").startswith("no Ray cluster answers at 127.0.0.1:99999")
     source, network = lines(tmp_path / "in.jsonl", texts(3)), model(tmp_path / "model")
     with pytest.raises(HardnerError, match="no Ray cluster answers"):
-        tag_files([source], tmp_path / "out", model=network, engine="ray", address=address)
+        tag([source], tmp_path / "out", model=network, engine="ray", address=address)
     assert not (tmp_path / "out").exists()
 
 

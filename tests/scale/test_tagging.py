@@ -9,11 +9,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from scale.made import content, ids, lines, model, receipts, texts
+from scale.made import content, ids, lines, model, receipts, tag, texts
 
 from hardner.errors import HardnerError
 from hardner.formats import Report, read, write
-from hardner.scale import Summary, inputs, plan, tag_files
+from hardner.scale import Summary, inputs, plan
 from hardner.tag.predictor import Predictor
 from hardner.types import Document
 
@@ -37,7 +37,7 @@ def out_of(path: Path) -> list[Document]:
 
 def test_shards_hold_what_the_predictor_finds(network: Path, source: Path, tmp_path: Path) -> None:
     on_progress: list[tuple[int, int]] = []
-    said = tag_files(
+    said = tag(
         [source],
         tmp_path / "out",
         model=network,
@@ -55,7 +55,7 @@ def test_shards_hold_what_the_predictor_finds(network: Path, source: Path, tmp_p
 def test_the_manifest_tells_the_files_as_they_are(
     network: Path, source: Path, tmp_path: Path
 ) -> None:
-    tag_files([source], tmp_path / "out", model=network, shard=20)
+    tag([source], tmp_path / "out", model=network, shard=20)
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert [(row["name"], row["first"], row["documents"]) for row in manifest["shards"]] == [
         ("part-000000.jsonl", 1, 20),
@@ -79,7 +79,7 @@ def test_all_kinds_of_inputs(network: Path, tmp_path: Path) -> None:
     (folder / "c.xml.md5").write_text("not ours")
     (folder / ".hidden.jsonl").write_text("not ours")
     (folder / "d.txt").write_text("A stent failed in London.")
-    said = tag_files([folder], tmp_path / "out", model=network, shard=3)
+    said = tag([folder], tmp_path / "out", model=network, shard=3)
     assert said.documents == 5 + 7 + 4 + 1
     assert said.notes["book or chapter left out"] == 1, "however many shards the file has"
     assert ids(tmp_path / "out") == Counter(
@@ -89,13 +89,13 @@ def test_all_kinds_of_inputs(network: Path, tmp_path: Path) -> None:
         + ["d"]
     )
     patterns = [str(folder / "*.jsonl"), str(folder / "**" / "*.parquet")]
-    assert tag_files(patterns, tmp_path / "two", model=network).documents == 12
+    assert tag(patterns, tmp_path / "two", model=network).documents == 12
 
 
 def test_parquet_shards_hold_the_same(network: Path, source: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow is an extra (hardner[ray])")
-    tag_files([source], tmp_path / "a", model=network, shard=15)
-    tag_files([source], tmp_path / "b", model=network, shard=15, to="parquet")
+    tag([source], tmp_path / "a", model=network, shard=15)
+    tag([source], tmp_path / "b", model=network, shard=15, to="parquet")
     assert out_of(tmp_path / "a") == out_of(tmp_path / "b")
     parts = sorted((tmp_path / "b").glob("part-*"))
     assert [path.suffix for path in parts] == [".parquet"] * 4
@@ -105,13 +105,13 @@ def test_what_is_missing_is_made_and_nothing_else(
     network: Path, source: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    tag_files([source], out, model=network, shard=10)
+    tag([source], out, model=network, shard=10)
     before, times = content(out), {path: path.stat().st_mtime_ns for path in out.glob("part-*")}
     (out / "part-000001.jsonl").unlink()
     (out / "part-000003.jsonl").write_text("cut short")
     (out / "receipts" / "part-000004.jsonl.json").unlink()
     (out / ".hardner-0123456789ab.tmp").write_text("half a shard")
-    tag_files([source], out, model=network, shard=10)
+    tag([source], out, model=network, shard=10)
     assert content(out) == before
     same = [path.name for path, at in times.items() if path.stat().st_mtime_ns == at]
     assert sorted(same) == ["part-000000.jsonl", "part-000002.jsonl"]
@@ -129,7 +129,7 @@ def test_a_group_of_shards_is_read_in_one_pass(
     opened: list[str] = []
     items = inputs._items
     monkeypatch.setattr(inputs, "_items", lambda *of: opened.append(of[0].path) or items(*of))
-    said = tag_files(given, out, model=network, shard=2)
+    said = tag(given, out, model=network, shard=2)
     assert (said.shards, said.documents, said.bad) == (27, 53, 1)
     assert len(opened) == {1: 2, 2: 3, 1000: 27}[groups]
     whole = [*read(tmp_path / "z.xml", report=Report())]
@@ -138,7 +138,7 @@ def test_a_group_of_shards_is_read_in_one_pass(
     before = content(out)
     for number in (0, 9, 10, 26):
         (out / f"part-{number:06}.jsonl").unlink()
-    tag_files(given, out, model=network, shard=2)
+    tag(given, out, model=network, shard=2)
     assert content(out) == before
 
 
@@ -158,7 +158,7 @@ def test_bad_documents_go_aside(
         return whole(self, given, **wish)
 
     monkeypatch.setattr(Predictor, "documents", touchy)
-    said = tag_files([source], tmp_path / "out", model=network, shard=8)
+    said = tag([source], tmp_path / "out", model=network, shard=8)
     assert (said.documents, said.bad) == (26, 4)
     assert ids(tmp_path / "out") == {f"d{n}": 1 for n in range(30) if n not in (3, 5, 20, 29)}
     bad = [json.loads(line) for line in (tmp_path / "out" / "bad.jsonl").read_text().splitlines()]
@@ -184,7 +184,7 @@ def test_a_fault_of_the_machine_is_no_fault_of_the_documents(
 
     monkeypatch.setattr(Predictor, "documents", broken)
     with pytest.raises(HardnerError, match=r"50 of 50 documents cannot be tagged.*no GPU$"):
-        tag_files([source], tmp_path / "out", model=network)
+        tag([source], tmp_path / "out", model=network)
     assert not content(tmp_path / "out")
 
 
@@ -207,8 +207,8 @@ def test_a_document_that_ends_its_worker_is_found(
     monkeypatch.setattr(Predictor, "documents", deadly)
     for _ in range(4):
         with pytest.raises(Death):
-            tag_files([source], out, model=network, shard=10)
-    tag_files([source], out, model=network, shard=10)
+            tag([source], out, model=network, shard=10)
+    tag([source], out, model=network, shard=10)
     assert ids(out) == {f"d{n}": 1 for n in range(20) if n != 7}
     (bad,) = map(json.loads, (out / "bad.jsonl").read_text().splitlines())
     assert (bad["id"], bad["error"]) == ("d7", "ended each process that tried to tag it")
@@ -229,21 +229,21 @@ def test_other_settings_are_refused(
 ) -> None:
     out = tmp_path / "out"
     same = {"given": [source], "out": out, "model": network, "shard": 10}
-    tag_files(**same)  # type: ignore[arg-type]
+    tag(**same)  # type: ignore[arg-type]
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     with pytest.raises(HardnerError, match=f"out: was begun with other settings \\({said}\\)"):
-        tag_files(**{**same, **change})  # type: ignore[arg-type]
+        tag(**{**same, **change})  # type: ignore[arg-type]
     assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
 
 def test_other_inputs_are_refused(network: Path, source: Path, tmp_path: Path) -> None:
     out, more = tmp_path / "out", lines(tmp_path / "more.jsonl", texts(3))
-    tag_files([source], out, model=network)
+    tag([source], out, model=network)
     with pytest.raises(HardnerError, match=r"settings \(without .*more\.jsonl\)"):
-        tag_files([source, more], out, model=network)
+        tag([source, more], out, model=network)
     source.write_text(source.read_text() + "\n")
     with pytest.raises(HardnerError, match=r"settings \(.*in\.jsonl has changed since\)"):
-        tag_files([source], out, model=network)
+        tag([source], out, model=network)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_an_input_that_cannot_be_read(
 ) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(HardnerError, match=said) as caught:
-        tag_files([source, tmp_path / name], tmp_path / "out", model=network)
+        tag([source, tmp_path / name], tmp_path / "out", model=network)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 
@@ -271,7 +271,7 @@ def test_an_input_that_goes_bad_does_not_stop_the_others(
 ) -> None:
     other, out = tmp_path / "z.xml", tmp_path / "out"
     shutil.copy(FIXTURE, other)
-    tag_files([other, source], out, model=network, shard=10)
+    tag([other, source], out, model=network, shard=10)
     kept, at = other.read_bytes(), other.stat()
     for shard in ("part-000000.jsonl", "part-000003.jsonl"):
         (out / shard).unlink()
@@ -279,12 +279,12 @@ def test_an_input_that_goes_bad_does_not_stop_the_others(
     other.write_bytes(damaged)
     os.utime(other, ns=(at.st_atime_ns, at.st_mtime_ns))
     with pytest.raises(HardnerError, match=r"z\.xml:\d+: not XML.*1 of 6 shards could not be made"):
-        tag_files([other, source], out, model=network, shard=10)
+        tag([other, source], out, model=network, shard=10)
     assert len(receipts(out)) == 6
     assert (out / "part-000003.jsonl").exists()
     other.write_bytes(kept)
     os.utime(other, ns=(at.st_atime_ns, at.st_mtime_ns))
-    assert tag_files([other, source], out, model=network, shard=10).documents == 54
+    assert tag([other, source], out, model=network, shard=10).documents == 54
 
 
 def test_a_full_disk(
@@ -302,20 +302,20 @@ def test_a_full_disk(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(HardnerError, match="no space left on the device") as caught:
-            tag_files([source], out, model=network, shard=5)
+            tag([source], out, model=network, shard=5)
     assert "\n" not in str(caught.value)
     assert 0 < len(receipts(out)) < 10
     assert not (out / "manifest.json").exists()
-    assert tag_files([source], out, model=network, shard=5).documents == 50
+    assert tag([source], out, model=network, shard=5).documents == 50
 
 
 def test_places_that_are_no_output(network: Path, source: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("dear to me")
     with pytest.raises(HardnerError, match=r"mine: exists and holds no plan\.json; name a new"):
-        tag_files([source], tmp_path / "mine", model=network)
+        tag([source], tmp_path / "mine", model=network)
     with pytest.raises(HardnerError, match="exists and holds no plan"):
-        tag_files([source], source, model=network)
+        tag([source], source, model=network)
     for given, said in (
         (["-"], "standard input"),
         ([tmp_path / "*.x"], "no file matches"),
@@ -324,16 +324,16 @@ def test_places_that_are_no_output(network: Path, source: Path, tmp_path: Path) 
     ):
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(HardnerError, match=said):
-            tag_files(given, tmp_path / "out", model=network)
+            tag(given, tmp_path / "out", model=network)
     with pytest.raises(HardnerError, match="has no label 'Gadget'"):
-        tag_files([source], tmp_path / "out", model=network, labels=["Gadget"])
+        tag([source], tmp_path / "out", model=network, labels=["Gadget"])
     assert not (tmp_path / "out").exists()
 
 
 def test_the_output_is_never_an_input(network: Path, tmp_path: Path) -> None:
     lines(tmp_path / "in.jsonl", texts(5))
     for _ in range(2):
-        assert tag_files([tmp_path], tmp_path / "out", model=network).documents == 5
+        assert tag([tmp_path], tmp_path / "out", model=network).documents == 5
     assert [
         Path(found).name for found in inputs.list_inputs([tmp_path], outside=tmp_path / "out")
     ] == ["in.jsonl"]
@@ -342,5 +342,5 @@ def test_the_output_is_never_an_input(network: Path, tmp_path: Path) -> None:
 def test_names_are_those_of_the_reader(network: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"text": "A b."}\n\n{"text": "C d."}\n{"text": "E f.", "id": "own"}\n')
-    tag_files([path], tmp_path / "out", model=network, shard=1)
+    tag([path], tmp_path / "out", model=network, shard=1)
     assert sorted(ids(tmp_path / "out")) == sorted(document.id for document in read(path))

@@ -64,24 +64,27 @@ def root(
     """Hardness-guided biomedical NER: a working tagger from 5 to 100 labelled sentences."""
 
 
-app.command("adapt")(adapt_command)
-app.command("convert")(convert_command)
-app.command("corpora")(corpora_command)
-app.command("train", context_settings=TRAIN_CONTEXT)(train_command)
-app.command("experiments")(experiments_command)
-app.command("hardness")(hardness_command)
-app.command("evaluate")(evaluate_command)
-app.command()(curves)
-app.command("table")(table_command)
-app.command("plot")(plot_command)
-app.command("errors")(errors_command)
-app.command("suggest")(suggest_command)
-app.command("serve")(serve_command)
-app.command("tag")(tag_command)
-app.command("export")(export_command)
-app.command("distil")(distil_command)
-app.add_typer(model_app, name="model")
-app.add_typer(pretrain_app, name="pretrain")
+_EVERYDAY, _DEPLOYMENT, _RESEARCH = "Everyday", "Workbench and deployment", "Research"
+
+# Help lists the groups, and the commands of each, in the order in which they stand here.
+app.command("tag", rich_help_panel=_EVERYDAY)(tag_command)
+app.command("adapt", rich_help_panel=_EVERYDAY)(adapt_command)
+app.command("suggest", rich_help_panel=_EVERYDAY)(suggest_command)
+app.command("convert", rich_help_panel=_EVERYDAY)(convert_command)
+app.command("serve", rich_help_panel=_DEPLOYMENT)(serve_command)
+app.command("export", rich_help_panel=_DEPLOYMENT)(export_command)
+app.command("distil", rich_help_panel=_DEPLOYMENT)(distil_command)
+app.add_typer(model_app, name="model", rich_help_panel=_DEPLOYMENT)
+app.command("corpora", rich_help_panel=_RESEARCH)(corpora_command)
+app.command("experiments", rich_help_panel=_RESEARCH)(experiments_command)
+app.command("train", context_settings=TRAIN_CONTEXT, rich_help_panel=_RESEARCH)(train_command)
+app.add_typer(pretrain_app, name="pretrain", rich_help_panel=_RESEARCH)
+app.command("evaluate", rich_help_panel=_RESEARCH)(evaluate_command)
+app.command("errors", rich_help_panel=_RESEARCH)(errors_command)
+app.command("hardness", rich_help_panel=_RESEARCH)(hardness_command)
+app.command("table", rich_help_panel=_RESEARCH)(table_command)
+app.command("plot", rich_help_panel=_RESEARCH)(plot_command)
+app.command("curves", rich_help_panel=_RESEARCH)(curves)
 
 
 def main() -> None:

@@ -2,8 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,13 +12,13 @@ import typer
 from hardner.cli.common import (
     DEVICE,
     SOURCE_FORMAT,
-    bar,
     check_model_folder,
     interruptible,
     keep_freed_memory,
-    spoken,
+    message_on_interrupt,
+    progress_bar,
     stderr,
-    warned,
+    warnings_on_stderr,
 )
 from hardner.errors import FileError, HardnerError
 from hardner.files import shown_path
@@ -31,7 +30,7 @@ from hardner.types import Sentence
 if TYPE_CHECKING:
     from hardner.adapt.examples import Examples
     from hardner.adapt.forecast import Interval
-    from hardner.adapt.workflow import AdaptationReport as Learnt
+    from hardner.adapt.workflow import AdaptationReport
     from hardner.evaluate.score import Score
     from hardner.tag.predictor import Predictor
 
@@ -87,17 +86,35 @@ def adapt_command(
     - `hardner adapt devices.tsv --out device-model --test more.tsv --unlabelled abstracts.txt`
     - `hardner adapt brat-folder/ --label Device --keep --out larger-model --json`
     """
+    from hardner.adapt.workflow import adapt_predictor
+    from hardner.tag.predictor import Predictor
+
     keep_freed_memory()
-    with interruptible(lambda: False), warned():
-        with spoken("interrupted; nothing was written"):
+    with interruptible(lambda: False), warnings_on_stderr():
+        with message_on_interrupt("interrupted; nothing was written"):
             check_model_folder(out, force)
             given = _labelled(labelled, label, source_format)
-            judged = _labelled(test, given.label, source_format) if test else None
+            tested = _labelled(test, given.label, source_format) if test else None
             more = _unlabelled(unlabelled, source_format) if unlabelled else None
-            told = _adapted(given, more, model, device, keep, seed, force, out)
-        report, predictor = told
-        score = _score(predictor, judged) if judged else None
-    for note in dict.fromkeys((*given.notes, *report.notes, *_shared(given, judged))):
+            start = Predictor.load(model, device)
+            progress = progress_bar()
+            task = progress.add_task("learning", total=None)
+            with progress:
+                predictor, report = adapt_predictor(
+                    start,
+                    given.sentences,
+                    given.label,
+                    unlabelled=more,
+                    keep=keep,
+                    seed=seed,
+                    force=force,
+                    on_progress=lambda done, total: progress.update(
+                        task, completed=done, total=total
+                    ),
+                )
+            predictor.save(out)
+        score = _score(predictor, tested) if tested else None
+    for note in dict.fromkeys((*given.notes, *report.notes, *_shared(given, tested))):
         stderr.print(f"warning: {note}", markup=False)
     following = shlex.join(["hardner", "tag", "TEXT", "--model", str(out)])
     if as_json:
@@ -145,61 +162,26 @@ def _unlabelled(path: str, format: str | None) -> list[Sentence]:
     return [replace(sentence, spans=()) for sentence in found]
 
 
-def _adapted(
-    given: "Examples",
-    unlabelled: list[Sentence] | None,
-    model: Path | None,
-    device: str,
-    keep: bool,
-    seed: int,
-    force: bool,
-    out: Path,
-) -> "tuple[Learnt, Predictor]":
-    from hardner.adapt.workflow import adapt_predictor as learn
-    from hardner.tag.predictor import Predictor
-
-    start = Predictor.load(model, device)
-    with _listening() as on_progress:
-        predictor, report = learn(
-            start,
-            given.sentences,
-            given.label,
-            unlabelled=unlabelled,
-            keep=keep,
-            seed=seed,
-            force=force,
-            on_progress=on_progress,
-        )
-    predictor.save(out)
-    return report, predictor
-
-
-@contextmanager
-def _listening() -> Iterator[Callable[[int, int], None]]:
-    progress = bar()
-    task = progress.add_task("learning", total=None)
-    with progress:
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-def _score(predictor: "Predictor", judged: "Examples") -> "Score":
+def _score(predictor: "Predictor", tested: "Examples") -> "Score":
     from hardner.evaluate.score import score
 
-    found = predictor.spans(judged.sentences, labels=[judged.label])
-    gold = [sentence.spans for sentence in judged.sentences]
+    found = predictor.spans(tested.sentences, labels=[tested.label])
+    gold = [sentence.spans for sentence in tested.sentences]
     return score(gold, [[span for span, _ in spans] for spans in found])
 
 
-def _shared(given: "Examples", judged: "Examples | None") -> Iterator[str]:
-    if judged is None:
+def _shared(given: "Examples", tested: "Examples | None") -> Iterator[str]:
+    if tested is None:
         return
     learnt = {sentence.tokens for sentence in given.sentences}
-    both = sum(sentence.tokens in learnt for sentence in judged.sentences)
+    both = sum(sentence.tokens in learnt for sentence in tested.sentences)
     if both:
-        yield f"{both} of the {len(judged.sentences)} test sentences were learnt from"
+        yield f"{both} of the {len(tested.sentences)} test sentences were learnt from"
 
 
-def _record(report: "Learnt", score: "Score | None", out: Path, following: str) -> dict[str, Any]:
+def _record(
+    report: "AdaptationReport", score: "Score | None", out: Path, following: str
+) -> dict[str, Any]:
     expected = report.expected
     tested = None
     if score:
@@ -230,7 +212,9 @@ def _many(count: int, name: str) -> str:
     return f"{count} {name}" if count == 1 else f"{count} {name}s"
 
 
-def _lines(report: "Learnt", score: "Score | None", out: Path, following: str) -> Iterator[str]:
+def _lines(
+    report: "AdaptationReport", score: "Score | None", out: Path, following: str
+) -> Iterator[str]:
     from hardner.adapt.forecast import INTERVAL_LEVEL
 
     beside = f", beside {report.unlabelled:,} without labels" if report.unlabelled else ""

@@ -98,7 +98,7 @@ def keep_freed_memory() -> None:
         adjust(trim_threshold, 1 << 30)
 
 
-def bar() -> Progress:
+def progress_bar() -> Progress:
     """Seen on a terminal alone, and gone when it is done."""
     return Progress(
         TextColumn("{task.description}", markup=False),
@@ -130,7 +130,7 @@ def document_counter() -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def warned() -> Iterator[None]:
+def warnings_on_stderr() -> Iterator[None]:
     """Python's warnings as lines on stderr."""
 
     def say(message: Warning | str, *_: object, **__: object) -> None:
@@ -165,7 +165,7 @@ def interruptible(ready: Callable[[], bool] = lambda: True) -> Iterator[Callable
 
 
 @contextmanager
-def spoken(said: str) -> Iterator[None]:
+def message_on_interrupt(said: str) -> Iterator[None]:
     """An interrupt, with a line that says what it leaves behind."""
     try:
         yield

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hardner.catalogue import SPLITS, CatalogueEntry
-from hardner.cli.common import bar, stderr
+from hardner.cli.common import progress_bar, stderr
 from hardner.corpora import Corpora, Statistics, corpus_statistics
 from hardner.errors import FileError
 from hardner.formats import Report
@@ -73,7 +73,7 @@ def _counted(
 ) -> Iterator[tuple[CatalogueEntry, _Counts]]:
     """Each corpus with its counts by split and, as ``all``, together."""
     report = Report()
-    with bar() as progress:
+    with progress_bar() as progress:
         for row in progress.track(rows, description=""):
             for path in row.changed(corpora.root):
                 stderr.print(f"warning: {path}: not the file the catalogue knows", markup=False)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hardner.cli.common import DEVICE, bar, stderr, warned
+from hardner.cli.common import DEVICE, progress_bar, stderr, warnings_on_stderr
 from hardner.errors import HardnerError
 
 
@@ -62,9 +62,9 @@ def curves(
         for seed in range(experiment.seed, experiment.seed + seeds):
             own = replace(experiment, seed=seed)
             studies.append(Study(own, names, where, out, points, pairs, sentences))
-    progress = bar()
+    progress = progress_bar()
     task = progress.add_task("", total=sum(len(study.jobs()) for study in studies))
-    with warned(), progress:
+    with warnings_on_stderr(), progress:
         for study in studies:
             said = f"{study.experiment.method}, {' + '.join(study.corpora)}"
             progress.update(task, description=said)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hardner.cli.common import DEVICE, bar, stderr
+from hardner.cli.common import DEVICE, progress_bar, stderr
 
 if TYPE_CHECKING:
     from hardner.types import Sentence
@@ -54,7 +54,7 @@ def distil_command(
 
     chosen = resolve_device(device)
     teacher = load(model)
-    progress = bar()
+    progress = progress_bar()
     task = progress.add_task("reading", total=steps)
     with progress:
         shown = list(_sentences(texts, corpora, most))

@@ -13,11 +13,11 @@ from hardner.cli.common import (
     DEVICE,
     ENGINE,
     EngineChoice,
-    bar,
     interruptible,
-    spoken,
+    message_on_interrupt,
+    progress_bar,
     stderr,
-    warned,
+    warnings_on_stderr,
 )
 from hardner.cli.corpora import CATALOGUE_OPTION
 from hardner.errors import HardnerError
@@ -143,7 +143,7 @@ def evaluate_command(
     )
     for path in systems:
         entry = SystemLoader(path, out, name, preset, vectors, device, root, catalogue)
-        with spoken(_KEPT), _listening() as board:
+        with message_on_interrupt(_KEPT), _listening() as board:
             system = entry(plan, board.trains)
             desk = EvaluationFolders(
                 root or Path(system.root), out, predictions, catalogue or system.catalogue
@@ -271,7 +271,7 @@ class _Board:
 
 @contextmanager
 def _listening() -> Iterator[_Board]:
-    progress = bar()
+    progress = progress_bar()
     board = _Board(progress, progress.add_task("reading", total=None))
-    with warned(), progress:
+    with warnings_on_stderr(), progress:
         yield board

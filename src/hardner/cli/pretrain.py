@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hardner.cli.common import DEVICE, bar, interruptible, spoken, stderr
+from hardner.cli.common import DEVICE, interruptible, message_on_interrupt, progress_bar, stderr
 
 if TYPE_CHECKING:
     from hardner.pretrain.progress import PretrainingCallback, PretrainingProgress
@@ -139,7 +139,10 @@ def vectors(
         threads=threads or os.cpu_count() or 1,
         seed=seed,
     )
-    with spoken("interrupted; nothing was written"), _listening("words") as on_progress:
+    with (
+        message_on_interrupt("interrupted; nothing was written"),
+        _listening("words") as on_progress,
+    ):
         done = train_vectors(texts, out, how, without=without, on_progress=on_progress)
     stderr.print(f"{out}: {done.words:,} words{_left_out(done.left_out)}", markup=False)
 
@@ -151,7 +154,7 @@ def _left_out(lines: int) -> str:
 @contextmanager
 def _listening(unit: str) -> "Iterator[PretrainingCallback]":
     """A bar on a terminal, else a line for what is worth one."""
-    progress = bar()
+    progress = progress_bar()
     task = progress.add_task("", total=None)
     begun = False
 

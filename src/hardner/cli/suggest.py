@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from hardner.cli.common import MODEL, SOURCE_FORMAT, bar, check_format, stderr
+from hardner.cli.common import MODEL, SOURCE_FORMAT, check_format, progress_bar, stderr
 from hardner.files import atomic_write
 from hardner.formats import Report, read, write
 from hardner.formats.format import Place
@@ -72,7 +72,7 @@ def suggest_command(
 
     def watched(found: Iterable[Sentence]) -> Iterator[Sentence]:
         nonlocal overlong
-        with bar() as shown:
+        with progress_bar() as shown:
             task = shown.add_task("sentences", total=None)
             for sentence in found:
                 shown.advance(task)

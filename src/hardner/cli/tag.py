@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,12 +15,12 @@ from hardner.cli.common import (
     MODEL,
     SOURCE_FORMAT,
     EngineChoice,
-    bar,
     check_format,
     check_scheme,
     document_counter,
     interruptible,
-    spoken,
+    message_on_interrupt,
+    progress_bar,
     stderr,
 )
 from hardner.cli.outputs import Output
@@ -143,7 +143,7 @@ def _tag_here(
 
     Returns how much there was.
     """
-    from hardner.scale.inputs import InputStream, list_inputs
+    from hardner.scale.inputs import documents_by_input, list_inputs
     from hardner.scale.tagging import tag_with_workers
 
     sources = list_inputs(files, source_format, output.place if output.folder else None)
@@ -155,7 +155,11 @@ def _tag_here(
     labels = job.predictor.labels
     count = mentions = 0
     kept = "; what is finished is kept: the same command and --resume go on" if keeps else ""
-    with interruptible(lambda: False), spoken(f"interrupted{kept}"), document_counter() as tick:
+    with (
+        interruptible(lambda: False),
+        message_on_interrupt(f"interrupted{kept}"),
+        document_counter() as tick,
+    ):
 
         def tagged(documents: Iterable[Document]) -> Iterator[Document]:
             nonlocal count, mentions
@@ -165,16 +169,19 @@ def _tag_here(
                 tick(count)
                 yield document
 
-        stream = partial(InputStream, format=source_format, report=output.report)
+        def by_input(some: list[str], skip: int = 0) -> Iterator[tuple[str, Iterator[Document]]]:
+            return documents_by_input(some, tagged, output.report, source_format, skip)
+
         if not keeps:
-            output.write(stream(sources).through(tagged), output.place, labels)
+            every = chain.from_iterable(documents for _, documents in by_input(sources))
+            output.write(every, output.place, labels)
         elif output.growing is None:
             from hardner.scale.receipts import FinishedInputs
 
             assert output.place is not None
             finished = FinishedInputs(output.place, _settings(job, source_format, output), resume)
             left = [source for source, path in targets.items() if not finished.holds(source, path)]
-            for source, documents in stream(left).by_input(tagged):
+            for source, documents in by_input(left):
                 output.write(documents, targets[source], labels)
                 finished.add(source)
         else:
@@ -183,8 +190,8 @@ def _tag_here(
             stamps = [source if is_standard(source) else fingerprint(source) for source in sources]
             settings = json.dumps([_settings(job, source_format, output), *stamps])
             with growing_file(output.growing, settings, resume) as (file, done):
-                for document in stream(sources, skip=done).through(tagged):
-                    file.write(f"{output.line(document)}\n".encode())
+                for _, documents in by_input(sources, done):
+                    file.writelines(f"{output.line(d)}\n".encode() for d in documents)
     return f"{count:,} documents, {mentions:,} mentions"
 
 
@@ -211,7 +218,7 @@ def _tag_on_ray(
 
     if out is None:
         raise HardnerError("--engine ray writes a folder of shards; name it with --out")
-    progress = bar()
+    progress = progress_bar()
     task = progress.add_task("starting Ray", total=None)
 
     def on_progress(done: "ShardProgress") -> None:
@@ -222,16 +229,12 @@ def _tag_on_ray(
         made = tag_files(
             files,
             out,
-            model=job.model,
+            job,
             engine="ray",
             address=address,
             workers=workers,
-            device=job.device,
-            labels=job.labels,
-            min_score=job.min_score,
             format=source_format,
             to=target_format or "jsonl",
-            batch_size=job.batch_size,
             on_progress=on_progress,
         )
     for reason, count in made.notes.items():

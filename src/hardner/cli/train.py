@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hardner.cli.common import bar, interruptible, stderr, warned
+from hardner.cli.common import interruptible, progress_bar, stderr, warnings_on_stderr
 from hardner.cli.corpora import CATALOGUE_OPTION
 from hardner.errors import HardnerError
 
@@ -156,7 +156,7 @@ def _listening(iterations: int) -> Iterator[tuple[Callable[..., None], Callable[
     """Whom to tell of a run and of reading before it: a bar on a terminal, else lines."""
     from hardner.meta.run import TrainingProgress
 
-    progress = bar()
+    progress = progress_bar()
     task = progress.add_task("reading", total=iterations)
     begun = False
 
@@ -175,5 +175,5 @@ def _listening(iterations: int) -> Iterator[tuple[Callable[..., None], Callable[
     def reading(done: int, total: int | None) -> None:
         progress.update(task, description="reading word vectors", completed=done, total=total)
 
-    with warned(), progress:
+    with warnings_on_stderr(), progress:
         yield on_progress, reading

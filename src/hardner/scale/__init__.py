@@ -2,5 +2,6 @@
 
 from hardner.scale.receipts import Summary
 from hardner.scale.sharding import ShardProgress, tag_files
+from hardner.scale.tagging import TagJob
 
-__all__ = ["ShardProgress", "Summary", "tag_files"]
+__all__ = ["ShardProgress", "Summary", "TagJob", "tag_files"]

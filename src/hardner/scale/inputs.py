@@ -4,7 +4,7 @@ import glob
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -93,58 +93,53 @@ class Input:
         return cls(str(path), format or detect(path).name, size, modified)
 
 
-class InputStream:
-    """The documents of several inputs as one stream, so that they can be tagged together.
+def documents_by_input(
+    sources: Sequence[str],
+    work: Callable[[Iterable[Document]], Iterable[Document]],
+    report: Report,
+    format: str | None = None,
+    skip: int = 0,
+) -> Iterator[tuple[str, Iterator[Document]]]:
+    """What the work makes of the documents of several inputs, input by input.
 
-    An input that cannot be read ends the stream; it is an error once all that was read is done.
+    All are worked on as one stream, so that documents of small files are tagged together. An input
+    that cannot be read ends the stream; it is an error once all that was read is done.
+
+    Args:
+        sources: The inputs; the documents of one are to be taken before the next.
+        work: It may read ahead, but keeps the order.
+        report: Where what cannot be kept is counted.
+        format: Of the inputs; by default, what each ending or content shows.
+        skip: How many documents are left out because they are done already.
     """
+    owners: deque[str] = deque()
+    failed: dict[str, HardnerError] = {}
 
-    def __init__(
-        self, sources: Sequence[str], format: str | None, report: Report, skip: int = 0
-    ) -> None:
-        """Args: ``skip`` is how many documents are left out because they are done already."""
-        self._sources, self._format, self._report = sources, format, report
-        self._skip = skip
-        self._owners: deque[str] = deque()
-        self._failed: tuple[str, HardnerError] | None = None
-
-    def through(
-        self, work: Callable[[Iterable[Document]], Iterable[Document]]
-    ) -> Iterator[Document]:
-        """What the work, which may read ahead but keeps the order, makes of all documents."""
-        return chain.from_iterable(documents for _, documents in self.by_input(work))
-
-    def by_input(
-        self, work: Callable[[Iterable[Document]], Iterable[Document]]
-    ) -> Iterator[tuple[str, Iterator[Document]]]:
-        """The same input by input; the documents of one are to be taken before the next."""
-        pairs = ((self._owners.popleft(), document) for document in work(self._read()))
-        for source, group in groupby(pairs, key=itemgetter(0)):
-            yield source, self._whole(source, (document for _, document in group))
-        self._check()
-
-    def _read(self) -> Iterator[Document]:
-        for source in self._sources:
+    def read_all() -> Iterator[Document]:
+        left = skip
+        for source in sources:
             try:
-                for document in read(source, self._format, report=self._report):
-                    if self._skip:
-                        self._skip -= 1
+                for document in read(source, format, report=report):
+                    if left:
+                        left -= 1
                         continue
-                    self._owners.append(source)
+                    owners.append(source)
                     yield document
             except HardnerError as error:
-                self._failed = source, error
+                failed[source] = error
                 return
 
-    def _whole(self, source: str, documents: Iterator[Document]) -> Iterator[Document]:
+    def whole(source: str, documents: Iterable[Document]) -> Iterator[Document]:
         yield from documents
         # Documents of half an input must not become a file that looks finished.
-        if self._failed and self._failed[0] == source:
-            self._check()
+        if source in failed:
+            raise failed[source]
 
-    def _check(self) -> None:
-        if self._failed:
-            raise self._failed[1]
+    pairs = ((owners.popleft(), document) for document in work(read_all()))
+    for source, group in groupby(pairs, key=itemgetter(0)):
+        yield source, whole(source, (document for _, document in group))
+    for error in failed.values():
+        raise error
 
 
 @dataclass(frozen=True, slots=True)

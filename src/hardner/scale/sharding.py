@@ -56,18 +56,14 @@ class ShardProgress(NamedTuple):
 def tag_files(
     given: Sequence[str | Path],
     out: str | Path,
+    job: TagJob,
     *,
-    model: str | Path | None = None,
     engine: Backend = "local",
     address: str | None = None,
     workers: int = 0,
-    device: str = "cpu",
-    labels: Sequence[str] | None = None,
-    min_score: float = 0.0,
     format: str | None = None,
     to: str = "jsonl",
     shard: int = 2000,
-    batch_size: int | None = None,
     on_progress: Callable[[ShardProgress], None] = lambda _: None,
 ) -> Summary:
     """Tags documents into shards with a manifest; called again, it does what is missing.
@@ -75,18 +71,14 @@ def tag_files(
     Args:
         given: Files, folders and patterns.
         out: A new folder, or one that was begun with the same settings.
-        model: Its folder; by default the model that comes with the package.
+        job: What to find, and with which model.
         engine: Where the work is done; the output is the same.
         address: Of a Ray cluster, all of whose nodes see the inputs, the model and ``out`` under
             the same paths; by default one on this machine.
         workers: Processes at most; 0 for one here, and all that a cluster has room for.
-        device: ``cpu``, ``cuda`` or ``auto``.
-        labels: Only these.
-        min_score: Only entities that are as probable as that.
         format: Of the inputs; by default, what each ending or content shows.
         to: ``jsonl`` or ``parquet``.
         shard: Documents of a shard, at most.
-        batch_size: Sentences computed at once; by default what suits the device.
         on_progress: Called whenever a shard is done.
     """
     if to not in _FORMATS:
@@ -96,23 +88,23 @@ def tag_files(
     folder = Path(out).resolve()
     begun = read_plan(folder)
     paths = dict.fromkeys(Path(path).resolve() for path in list_inputs(given, format, folder))
-    own = str(Path(model).resolve()) if model is not None else None
-    wanted = None if labels is None else tuple(sorted(set(labels)))
-    job = TagJob(own, device if engine == "local" else "cpu", batch_size, wanted, min_score)
-    job.predictor.check_labels(labels)
     settings = TagSettings(
-        model=model_checksum(model),
-        labels=wanted,
-        min_score=min_score,
+        model=model_checksum(job.model),
+        labels=None if job.labels is None else tuple(sorted(set(job.labels))),
+        min_score=job.min_score,
         to=to,
         shard=shard,
         inputs=tuple(Input.of(path, format) for path in paths),
     )
+    here = job if engine == "local" else replace(job, device="cpu")
+    here.predictor.check_labels(job.labels)
     if begun is not None:
         refuse_other_settings(folder, begun.settings, settings)
-    with running(engine, device, workers, address) as (run, there):
+    with running(engine, job.device, workers, address) as (run, device):
         plan = begun or _planned(settings, folder, run)
-        job = job if there == job.device else replace(job, device=there)
+        if engine != "local":
+            model = None if job.model is None else str(Path(job.model).resolve())
+            job = replace(job, model=model, device=device)
         _make_shards(plan, job, folder, run, on_progress)
     return write_manifest(folder, plan)
 
