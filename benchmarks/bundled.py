@@ -18,8 +18,8 @@ import torch
 
 import hardner
 from hardner import corpora
-from hardner.evaluate.provenance import commit
-from hardner.evaluate.test_set import TestSet
+from hardner.evaluate.results import code_commit
+from hardner.evaluate.scorer import Scorer
 from hardner.meta.source_data import relabelled
 from hardner.tag.guidelines import follow_guidelines
 
@@ -55,15 +55,11 @@ def main() -> None:
         for guideline in left:
             began = time.perf_counter()
             own = follow_guidelines(model, [guideline]) if guideline else model
-            head = own.tagger.domains.index(label)
-            ((found,),) = [
-                list(s.values()) for s in TestSet(own.tagger, test, head, device)(own.params)
-            ]
-            score = found.score
+            score = Scorer(test)(own, label)[label].score
             seconds = round(time.perf_counter() - began, 1)
             line = {"corpus": name, "label": label, "guideline": guideline}
             line |= {"tp": score.tp, "fp": score.fp, "fn": score.fn, "f1": score.f1}
-            line |= {"level": level, "seconds": seconds, "commit": commit()}
+            line |= {"level": level, "seconds": seconds, "commit": code_commit()}
             with LINES.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
             print(f"| {name} | {label} | {guideline} | {score.f1:.3f} | {level:.2f} |", flush=True)

@@ -16,9 +16,9 @@ from hardner import corpora
 from hardner.adapt.workflow import adapt_predictor
 from hardner.catalogue import BENCHMARK
 from hardner.episodes import few_shot
-from hardner.evaluate.provenance import commit
-from hardner.evaluate.score import Breakdown
-from hardner.evaluate.test_set import TestSet
+from hardner.evaluate.results import code_commit
+from hardner.evaluate.score import ErrorCounts
+from hardner.evaluate.scorer import Scorer
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
@@ -29,8 +29,7 @@ LINES = Path(__file__).parents[1] / "results" / "forecast.jsonl"
 
 
 def f1(predictor: Predictor, sentences: list[Sentence]) -> float:
-    (found,) = TestSet(predictor.tagger, sentences)(predictor.params)
-    return sum(found.values(), Breakdown()).score.f1
+    return sum(Scorer(sentences)(predictor).values(), ErrorCounts()).score.f1
 
 
 def main() -> None:
@@ -48,7 +47,10 @@ def main() -> None:
             said = report.expected.f1
             line = {"corpus": name, "shots": SHOTS, "sample": sample, "expected": said.value}
             line |= {"low": said.low, "high": said.high, "devel": f1(predictor, devel)}
-            line |= {"bearing": f1(predictor, [s for s in devel if s.spans]), "commit": commit()}
+            line |= {
+                "bearing": f1(predictor, [s for s in devel if s.spans]),
+                "commit": code_commit(),
+            }
             with LINES.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
             print(f"{name} {sample}: {said} {line['devel']:.3f} {line['bearing']:.3f}", flush=True)

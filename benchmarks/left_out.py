@@ -18,15 +18,16 @@ from typing import Any
 import torch
 from trials import Bench, Pool, trial
 
-from hardner.adapt.negatives import negative_sentences
+from hardner.adapt.augmentation import negative_sentences
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.catalogue import BENCHMARK
 from hardner.corpora import Corpora
-from hardner.evaluate.system import Model, with_word_vectors
-from hardner.meta.config import flat
+from hardner.evaluate.system import with_word_vectors
+from hardner.jobs.run_folder import MODEL_FOLDER, flat
 from hardner.meta.experiment import Experiment, experiment, read_experiment
-from hardner.meta.folder import EXPERIMENT, MODEL
+from hardner.meta.run import EXPERIMENT_FILE
 from hardner.model.describe import load_model
+from hardner.model.tagger import Model
 
 QUICK = replace(
     recipe_for("quick", "transformer"), steps=25, rate=1.4e-3, negatives=3, sqrt_rate_scaling=False
@@ -220,11 +221,13 @@ def main() -> None:
     args = parser.parse_args()
     benches, starts, ways = [], [], []
     for run in args.runs:
-        plan = read_experiment(run / EXPERIMENT)
+        plan = read_experiment(run / EXPERIMENT_FILE)
         found = list(pools(plan.target, args.root, args.devel))
         given = [s for pool in found for s in (*pool.train, *pool.devel)]
         tagger, params = with_word_vectors(
-            Model(*load_model(run / MODEL)), plan.encoder.vectors, [*given, *negative_sentences()]
+            Model(*load_model(run / MODEL_FOLDER)),
+            plan.encoder.vectors,
+            [*given, *negative_sentences()],
         )
         benches.append(Bench(tagger, found, args.samples, args.device))
         starts.append({n: p.to(args.device) for n, p in params.items()})

@@ -21,10 +21,10 @@ import torch
 from trials import Bench, Pool, trial
 
 from hardner import corpora
-from hardner.adapt.negatives import negative_sentences
+from hardner.adapt.augmentation import negative_sentences
 from hardner.adapt.recipe import Recipe, recipe_for
 from hardner.catalogue import BENCHMARK
-from hardner.evaluate.system import Model, with_word_vectors
+from hardner.evaluate.system import with_word_vectors
 from hardner.meta.config import merged
 from hardner.meta.experiment import experiment
 from hardner.meta.loop import drawing, initial_state, loop
@@ -32,6 +32,7 @@ from hardner.meta.methods import heads_for
 from hardner.meta.network import build_network
 from hardner.meta.source_data import load_source_data, with_labels
 from hardner.model.layers import Params
+from hardner.model.tagger import Model
 from hardner.types import Sentence
 
 SOURCES = (*BENCHMARK, "BioNLP09", "BioNLP11EPI", "BioNLP11ID", "BioNLP13GE", "Ex-PTM")

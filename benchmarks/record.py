@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from hardner.evaluate.provenance import commit
+from hardner.evaluate.results import code_commit
 
 RESULTS = Path(__file__).with_name("results.jsonl")
 MORE_IS_BETTER = ("of 1", "/s")
@@ -40,7 +40,7 @@ def record(
         "peer_name": peer_name,
         "unit": unit,
         "ratio": ratio,
-        "commit": commit(),
+        "commit": code_commit(),
     }
     with RESULTS.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")

@@ -22,26 +22,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 from record import record
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from hardner import corpora
-from hardner.adapt.fit import fit_samples, init_target_head, negatives_for
-from hardner.adapt.mention_replacement import replacements_for
+from hardner.adapt.adapter import Adapter, params_of_sample
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
+from hardner.adapt.sample import Sample
 from hardner.batch import TagSet
 from hardner.catalogue import BENCHMARK
 from hardner.episodes import distinct, random_numbers
-from hardner.evaluate.score import Breakdown
-from hardner.evaluate.test_set import TestSet
+from hardner.evaluate.score import ErrorCounts
+from hardner.evaluate.scorer import Scorer
 from hardner.model.describe import load_model
 from hardner.model.layers import Params
 from hardner.model.runtime import autocast
-from hardner.model.tagger import Tagger
-from hardner.seeds import seed_of
+from hardner.model.tagger import Model, Tagger
+from hardner.tag.predictor import Predictor
 from hardner.tag.suggest import Shortlist, diversify, words_of
 from hardner.tag.uncertainty import HeadRef, Uncertainty, uncertainties
 from hardner.types import Corpus
@@ -85,7 +84,7 @@ class Bench:
         labels = sorted({span.label for s in corpus.train for span in s.spans})
         self.tag_set = TagSet(corpus.domain, tuple(labels), tagger.tag_sets[0].scheme)
         self.params = {n: p.to(DEVICE) for n, p in params.items()}
-        self.tagger, _ = init_target_head(tagger, self.params, self.tag_set, setting.rule, [0])
+        self.adapter = Adapter(Model(tagger, self.params), self.tag_set, setting.rule)
         own = {corpus.name, corpus.domain, *labels}
         self.heads = [
             HeadRef(d)
@@ -100,28 +99,28 @@ class Bench:
         self.used = sorted({row for pool in self.pools for row in pool})
         wanted = min(setting.test, len(corpus.test))
         test = sorted(distinct(len(corpus.test), wanted, random_numbers("test", corpus.name)))
-        self.test_set = TestSet(self.tagger, [corpus.test[row] for row in test], device=DEVICE)
+        self.scorer = Scorer([corpus.test[row] for row in test])
 
     def run(self) -> tuple[Curve, Curve]:
         """Of the suggested and of the random sentences."""
         seeds, size = range(self.setting.seeds), self.setting.size
         suggested: list[list[int]] = [[] for _ in seeds]
-        fitted: Params | None = None
+        fitted: list[Params] | None = None
         scores: list[list[float]] = []
         for number in range(self.setting.rounds):
             for seed, more in enumerate(self.suggested(suggested, fitted)):
                 suggested[seed] += more
             drawn = [pool[: (number + 1) * size] for pool in self.pools]
             fitted = self.fitted([*suggested, *drawn], number)
-            with autocast(self.setting.rule.precision, torch.device(DEVICE)):
-                found = self.test_set(fitted)
-            scores.append([sum(parts.values(), Breakdown()).score.f1 for parts in found])
+            taggers = [Predictor(self.adapter.tagger, own, device=DEVICE) for own in fitted]
+            found = [self.scorer(tagger) for tagger in taggers]
+            scores.append([sum(parts.values(), ErrorCounts()).score.f1 for parts in found])
             _say(number, scores[-1])
         halves = [[row[: len(seeds)] for row in scores], [row[len(seeds) :] for row in scores]]
         return self.curve(halves[0], suggested), self.curve(halves[1], drawn)
 
     def suggested(
-        self, labelled: Sequence[Sequence[int]], fitted: Params | None
+        self, labelled: Sequence[Sequence[int]], fitted: list[Params] | None
     ) -> list[list[int]]:
         """The next sentences of each seed, filled up at random where too few are suggested."""
         train, size = self.corpus.train, self.setting.size
@@ -142,32 +141,36 @@ class Bench:
             chosen.append([*names, *rest][:size])
         return chosen
 
-    def read(self, fitted: Params | None) -> Iterator[tuple[int, list[Uncertainty]]]:
+    def read(self, fitted: list[Params] | None) -> Iterator[tuple[int, list[Uncertainty]]]:
         """Rows of training sentences, and what each seed's model is unsure of in them."""
         sentences = [self.corpus.train[row] for row in self.used]
         tagger, params, heads = self.sources, self.params, self.heads
         if fitted is not None:
-            seeds = self.setting.seeds
-            ours = {n: p[:seeds] if p.shape[0] > 1 else p for n, p in fitted.items()}
-            tagger, params, heads = self.tagger, ours, [HeadRef(0)]
+            ours = fitted[: self.setting.seeds]  # the rest learnt random sentences
+            stacked = {
+                n: p if all(own[n] is p for own in ours) else torch.cat([own[n] for own in ours])
+                for n, p in ours[0].items()
+            }
+            tagger, params, heads = self.adapter.tagger, stacked, [HeadRef(0)]
         with autocast(self.setting.rule.precision, torch.device(DEVICE)):
             for row, found in uncertainties(tagger, params, sentences, heads):
                 yield self.used[row], found
 
-    def fitted(self, rows: Sequence[Sequence[int]], number: int) -> Params:
+    def fitted(self, rows: Sequence[Sequence[int]], number: int) -> list[Params]:
         """The model fitted to each list of training sentences."""
-        place = [(self.corpus.name, number, task % self.setting.seeds) for task in range(len(rows))]
-        rule, seeds = self.setting.rule, [seed_of("decoder", *at) for at in place]
-        tagger, start = init_target_head(self.sources, self.params, self.tag_set, rule, seeds)
-        used, index = np.unique(np.array(rows, np.int64), return_inverse=True)
-        labelled = [self.corpus.train[row] for row in used]
-        samples = [[self.corpus.train[row] for row in own] for own in rows]
-        drawn = [seed_of("swaps", *at) for at in place]
-        made, replacements = replacements_for(samples, rule.replacements, drawn, len(labelled))
-        store = tagger.store([*labelled, *made, *negatives_for(rule)], device=DEVICE)
-        orders = [seed_of("order", *at) for at in place]
-        index = index.reshape(len(rows), -1)
-        return fit_samples(tagger, start, store, index, rule, orders, replacements=replacements)
+        seeds = self.setting.seeds
+        samples = [
+            Sample(
+                tuple(self.corpus.train[row] for row in own),
+                (self.corpus.name, number, task % seeds),
+            )
+            for task, own in enumerate(rows)
+        ]
+        return [
+            params_of_sample(params, i)
+            for some, params in self.adapter.fit_groups(samples)
+            for i in range(len(some))
+        ]
 
     def curve(self, scores: list[list[float]], rows: Sequence[Sequence[int]]) -> Curve:
         """The mean over seeds."""

@@ -2,7 +2,7 @@
 # The runs behind the tables and figures, each by its part; what is in results/ is not run again:
 #   sh experiments/runs.sh few-shot|full|heterogeneous|homogeneous|ratios|ablations|mtbioner|granularity|relations [OPTION...]
 #   sh experiments/runs.sh figures  # of what is in results/
-# Options go to every `hardner evaluate` (or, for relations, `hardner curves`), e.g. --root FOLDER; those in $TRAIN
+# Options go to every `hardner evaluate` (or, for relations, `curves.py`), e.g. --root FOLDER; those in $TRAIN
 # go to every `hardner train` of few-shot, and $TARGETS and $METHODS say which of them are run.
 set -e
 part=${1:?name a part: few-shot, full, heterogeneous, homogeneous, ratios, ablations, mtbioner, granularity, relations or figures}
@@ -94,10 +94,10 @@ granularity) # Multi-granularity, Tables 2 to 4
     done
     ;;
 relations) # MT-BioNER, Figure 3; multi-granularity, Figures 4 to 6
-    hardner curves multigranularity/ncbi-disease \
+    python experiments/study/curves.py multigranularity/ncbi-disease \
         multigranularity/bc5cdr-chem multigranularity/bc2gm \
         --pairs --out results/multigranularity "$@"
-    hardner curves mtbioner/four mtbioner/four-in-turn \
+    python experiments/study/curves.py mtbioner/four mtbioner/four-in-turn \
         --corpora BC2GM,BC5CDR,NCBI-disease,JNLPBA --out results/mtbioner "$@"
     ;;
 figures) # of docs/results.md
@@ -105,10 +105,10 @@ figures) # of docs/results.md
         --row "hardner (transformer, best)" --row "HGDA (transformer, best, adapted by quick)" \
         --row "HGDA (bilstm, best)" --row "MetaNER (bilstm, best)"
     hardner plot ratios results/ratios.jsonl --out docs/images/metaner-ratios.svg
-    hardner plot curves results/mtbioner/curves.jsonl --out docs/images/mtbioner-curves.svg
-    hardner plot curves results/multigranularity/curves.jsonl --out docs/images/multigranularity-curves.svg
-    hardner plot pairs results/multigranularity/curves.jsonl --out docs/images/multigranularity-pairs.svg
-    hardner plot tasks results/multigranularity/task_space.jsonl --out docs/images/multigranularity-tasks.svg
+    python experiments/study/plot.py curves results/mtbioner/curves.jsonl --out docs/images/mtbioner-curves.svg
+    python experiments/study/plot.py curves results/multigranularity/curves.jsonl --out docs/images/multigranularity-curves.svg
+    python experiments/study/plot.py pairs results/multigranularity/curves.jsonl --out docs/images/multigranularity-pairs.svg
+    python experiments/study/plot.py tasks results/multigranularity/task_space.jsonl --out docs/images/multigranularity-tasks.svg
     ;;
 *)
     echo "no part $part" >&2

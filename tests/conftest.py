@@ -1,12 +1,10 @@
-"""What holds for all tests: repeatable property tests, and where the real corpora are."""
+"""What holds for all tests: repeatable property tests, and skips without the real corpora."""
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-CORPORA = Path(__file__).parents[2] / "shared" / "corpora"
+from shared import missing
 
 settings.register_profile("local", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
@@ -14,12 +12,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if CORPORA.is_dir():
-        return
-    absent = pytest.mark.skip(reason="the real corpora are not at ../shared/corpora")
+    """Tests marked ``shared("NCBI-disease", ...)`` need these corpora."""
     for item in items:
-        if item.get_closest_marker("shared"):
-            item.add_marker(absent)
+        marker = item.get_closest_marker("shared")
+        if marker and (reason := missing(marker.args)):
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from shared import CORPORA
 from typer.testing import CliRunner
 
 from hardner import corpora
@@ -18,16 +19,8 @@ from hardner.errors import FileError, HardnerError
 from hardner.formats import Report
 from hardner.types import Sentence, Span
 
-ROOT = Path(__file__).parents[2] / "shared" / "corpora"
 EIGHT = list(BENCHMARK)
 BUILT_IN = Corpora.under("nowhere").entries
-
-
-@pytest.fixture
-def root() -> Path:
-    if not ROOT.is_dir():
-        pytest.skip(f"the corpora are not at {ROOT}")
-    return ROOT
 
 
 def readme_table(root: Path) -> dict[str, dict[str, object]]:
@@ -46,11 +39,11 @@ def readme_table(root: Path) -> dict[str, dict[str, object]]:
     return rows
 
 
-@pytest.mark.shared
-def test_counts_are_those_of_the_readme(root):
-    expected = readme_table(root)
+@pytest.mark.shared(*EIGHT)
+def test_counts_are_those_of_the_readme():
+    expected = readme_table(CORPORA)
     assert set(expected) == set(EIGHT)
-    done = CliRunner().invoke(app, ["corpora", "--root", str(root), "--json", *EIGHT])
+    done = CliRunner().invoke(app, ["corpora", "--root", str(CORPORA), "--json", *EIGHT])
     assert (done.exit_code, done.stderr) == (0, "")
     for record in json.loads(done.stdout):
         splits = record["splits"]
@@ -65,25 +58,28 @@ def test_counts_are_those_of_the_readme(root):
 
 
 @pytest.mark.shared
-def test_every_corpus_there_is_known_and_as_catalogued(root):
-    found = Corpora.under(root).present()
+def test_every_corpus_there_is_known_and_as_catalogued():
+    found = Corpora.under(CORPORA).present()
     folders = {row.folder or row.name for row in found}
-    assert folders == {path.name for path in root.iterdir() if path.is_dir()}
-    assert [path for row in found for path in row.changed(root)] == []
+    assert folders == {path.name for path in CORPORA.iterdir() if path.is_dir()}
+    assert [path for row in found for path in row.changed(CORPORA)] == []
     for row in found:
-        own = {path.name.split(".")[0] for path in (root / (row.folder or row.name)).iterdir()}
+        own = {path.name.split(".")[0] for path in (CORPORA / (row.folder or row.name)).iterdir()}
         assert own == set(row.parts)
         assert "devel" in own | set(row.hold_out)
 
 
-@pytest.mark.shared
 @pytest.mark.parametrize(
     "name",
-    [row.name for row in BUILT_IN.values() if (row.domains or row.labels) and not row.published],
+    [
+        pytest.param(row.name, marks=pytest.mark.shared(row.name))
+        for row in BUILT_IN.values()
+        if (row.domains or row.labels) and not row.published
+    ],
 )
-def test_catalogued_labels_are_the_labels_of_the_files(root, name):
+def test_catalogued_labels_are_the_labels_of_the_files(name):
     row = BUILT_IN[name]
-    corpus = corpora.load_corpus(name, root)
+    corpus = corpora.load_corpus(name, CORPORA)
     seen = {s.label for s in chain.from_iterable(sentence.spans for sentence in corpus.train)}
     if row.labels:
         assert seen == set(row.labels.values()) == {row.domain}
@@ -91,8 +87,8 @@ def test_catalogued_labels_are_the_labels_of_the_files(root, name):
         assert seen == set(row.domains)
 
 
-@pytest.mark.shared
-def test_a_large_corpus_is_slim(root):
+@pytest.mark.shared("BC4CHEMD")
+def test_a_large_corpus_is_slim():
     """All of BC4CHEMD, 2.5 million tokens, in memory."""
     code = (
         "import re, sys\n"
@@ -105,7 +101,7 @@ def test_a_large_corpus_is_slim(root):
     if not Path("/proc/self/status").exists():
         pytest.skip("no /proc to read the peak from")
     done = subprocess.run(
-        [sys.executable, "-c", code, str(root)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, str(CORPORA)], capture_output=True, text=True, check=True
     )
     assert 10_000 < int(done.stdout) < 1_000_000  # KiB
 

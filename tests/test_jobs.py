@@ -1,5 +1,6 @@
-"""What long runs share: the lock that keeps a second one out, and the device that was named."""
+"""What long runs share: a folder that is one run's, its lock, and the device that was named."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,9 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from hardner import checkpoint
 from hardner.errors import HardnerError
 from hardner.jobs.device import resolve_device
 from hardner.jobs.lock import FileLock
+from hardner.jobs.run_folder import Diverged, SavedState, open_run_folder
 
 HOLDER = """
 import sys, time
@@ -102,3 +105,86 @@ def test_devices_that_are_refused(
     with pytest.raises(HardnerError) as error:
         resolve_device(name)
     assert str(error.value) == message
+
+
+SETTINGS = {"seed": 1, "train": {"rate": 0.01, "betas": (0.9, 0.99)}, "device": "cpu"}
+
+
+def begun(folder: Path) -> Path:
+    """A run that has saved a state."""
+    with open_run_folder(folder, "run.json", SETTINGS) as held:
+        assert held.load_state("cpu") is None
+        params, moments = {"a.b": torch.ones(2)}, {"first.a.b": torch.zeros(2)}
+        held.save_state(SavedState(params, moments, {"step": 3}))
+    return folder
+
+
+def test_a_run_finds_its_state_and_what_a_killed_one_left_is_gone(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "runs" / "one")
+    (folder / ".hardner-x" / "new").mkdir(parents=True)
+    (folder / ".hardner-y.tmp").touch()
+    with open_run_folder(folder, "run.json", SETTINGS) as held:
+        found = held.load_state("cpu")
+        assert found and found.about == {"step": 3}
+        assert torch.equal(found.params["a.b"], torch.ones(2))
+        assert torch.equal(found.optimizer["first.a.b"], torch.zeros(2))
+        with pytest.raises(HardnerError, match=f"{folder}: another run is at work in it"):
+            open_run_folder(folder, "run.json", SETTINGS).__enter__()
+    assert sorted(path.name for path in folder.iterdir()) == ["run.json", "state"]
+    assert json.loads((folder / "run.json").read_text())["train"]["betas"] == [0.9, 0.99]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 2}, "seed is 1 there and 2 here"),
+        ({"train": {"rate": 1.0, "betas": [0.9, 0.99]}}, "train.rate is 0.01 there and 1.0 here"),
+        ({"more": "x"}, "more is not given there and x here"),
+        ({"seed": None}, "seed is 1 there and not given here"),
+    ],
+)
+def test_other_settings_are_another_run(
+    change: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    folder = begun(tmp_path / "one")
+    expected = f"{folder}: holds another run: {message}; choose another folder"
+    with (
+        pytest.raises(HardnerError) as error,
+        open_run_folder(
+            folder, "run.json", SETTINGS | change | {"device": "cuda"}, free=["device"]
+        ),
+    ):
+        pass
+    assert str(error.value) == expected
+
+
+def test_settings_may_change_before_anything_is_done(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        with open_run_folder(tmp_path, "run.json", SETTINGS | {"seed": seed}):
+            pass
+    assert json.loads((tmp_path / "run.json").read_text())["seed"] == 2
+
+
+def test_folders_of_others_stay_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    for folder, message in (
+        (tmp_path, r"is not empty and holds no run \(run.json\); choose another folder"),
+        (tmp_path / "notes.txt", "cannot be made: File exists"),
+    ):
+        with pytest.raises(HardnerError, match=message), open_run_folder(folder, "run.json", {}):
+            pass
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    (begun(tmp_path / "one") / "run.json").write_text("{")
+    with (
+        pytest.raises(HardnerError, match=r"run.json: damaged; choose another folder"),
+        open_run_folder(tmp_path / "one", "run.json", SETTINGS),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_a_state_that_is_of_no_use_does_not_replace_another(odd: float, tmp_path: Path) -> None:
+    folder = begun(tmp_path / "one")
+    with open_run_folder(folder, "run.json", SETTINGS) as held, pytest.raises(Diverged):
+        held.save_state(SavedState({"a.b": torch.tensor([odd])}, {}, {"step": 4}))
+    assert checkpoint.load_checkpoint(folder / "state").config == {"step": 3}

@@ -9,6 +9,9 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from shared import CORPORA
+
+from hardner.catalogue import builtin_rows
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -36,7 +39,8 @@ def workspace(tmp_path: Path) -> Path:
     folder = tmp_path / "hardner"
     folder.mkdir()
     (folder / "examples").symlink_to(ROOT / "examples")
-    (tmp_path / "shared").symlink_to(ROOT.parent / "shared")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "corpora").symlink_to(CORPORA)
     command = tmp_path / "bin" / "hardner"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hardner "$@"\n')
@@ -60,15 +64,17 @@ def test_blocks_are_read_as_commands_and_their_output() -> None:
 
 
 SESSIONS = {page: "".join(found) for page in RUN if (found := blocks(page, "console"))}
-SHARED = {page for page, session in SESSIONS.items() if "../shared" in session}
+
+
+def marks(session: str) -> list[pytest.MarkDecorator]:
+    """What a session needs: the corpora that it names."""
+    names = [row for row in builtin_rows() if re.search(rf"(?<![\w-]){row}(?![\w-])", session)]
+    return [pytest.mark.shared(*names)] * ("../shared" in session)
 
 
 @pytest.mark.parametrize(
     "block",
-    [
-        pytest.param(session, id=page, marks=[pytest.mark.shared] * (page in SHARED))
-        for page, session in SESSIONS.items()
-    ],
+    [pytest.param(session, id=page, marks=marks(session)) for page, session in SESSIONS.items()],
 )
 def test_commands_print_what_is_shown(workspace: Path, block: str) -> None:
     path = f"{workspace.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"

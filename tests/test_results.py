@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hardner.evaluate.results import gather_results
+from hardner.evaluate.results import load_results
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,7 +35,7 @@ def test_a_changed_figure_is_found(tmp_path: Path) -> None:
 
 
 def test_every_sample_of_the_few_shot_table_is_written_down() -> None:
-    results = gather_results([ROOT / "results" / "few_shot.jsonl"])
+    results = load_results([ROOT / "results" / "few_shot.jsonl"])
     held = json.loads((ROOT / "results" / "samples.json").read_text("utf-8"))
     for result in results:
         drawn = held[f"{result.corpus}/{result.shots}/{result.sample}"]

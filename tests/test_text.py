@@ -1,11 +1,11 @@
 import subprocess
 import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared import CORPORA
 
 from hardner.errors import HardnerError
 from hardner.formats.conll import read_sentences
@@ -127,13 +127,15 @@ def test_a_million_characters_are_no_burden(piece):
     assert done.returncode == 0
 
 
-@pytest.mark.shared
-@pytest.mark.parametrize("name", ["NCBI-disease", "BC5CDR-chem", "BC2GM", "S800"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.shared(name))
+        for name in ("NCBI-disease", "BC5CDR-chem", "BC2GM", "S800")
+    ],
+)
 def test_the_token_rule_is_the_one_of_the_corpora(name):
-    path = Path(__file__).parents[2] / "shared" / "corpora" / name / "train.tsv.xz"
-    if not path.exists():
-        pytest.skip(f"the corpora are not at {path.parents[1]}")
-    for sentence in read_sentences(path):
+    for sentence in read_sentences(CORPORA / name / "train.tsv.xz"):
         text = " ".join(sentence.tokens)
         assert [text[left:right] for left, right in tokenize(text)] == list(sentence.tokens)
 

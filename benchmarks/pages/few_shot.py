@@ -7,10 +7,14 @@ from statistics import fmean
 import relations
 
 from hardner.catalogue import BENCHMARK
-from hardner.evaluate import published
-from hardner.evaluate.published import figures
-from hardner.evaluate.render import markdown
-from hardner.evaluate.results import Result, gather_results
+from hardner.evaluate.published import (
+    best_published,
+    published_mean,
+    published_value,
+    published_values,
+)
+from hardner.evaluate.render import RENDERERS
+from hardner.evaluate.results import Result, load_results
 from hardner.evaluate.table import ResultTable, build_tables
 
 RESULTS = Path(__file__).parents[2] / "results" / "few_shot.jsonl"
@@ -32,7 +36,7 @@ DEMONSTRATED = "MRC with demonstrations"
 
 def summary() -> Iterator[str]:
     """The mean over the corpora by the number of sentences, beside the best published one."""
-    results = gather_results([RESULTS])
+    results = load_results([RESULTS])
     yield "| labelled sentences | " + " | ".join(map(str, SHOTS)) + " |"
     yield "|---" * (1 + len(SHOTS)) + "|"
     for row in ROWS:
@@ -43,14 +47,14 @@ def summary() -> Iterator[str]:
             means = [mean_of([r for r in some if r.shots == k], BENCHMARK) for k in SHOTS]
             if set(means) != {NOT_RUN}:
                 yield f"| {ROWS[row]}{beside} | " + " | ".join(means) + " |"
-    yield "| best published | " + " | ".join(f"{value:.3f}" for value in best_published()) + " |"
+    yield "| best published | " + " | ".join(f"{value:.3f}" for value in best_means()) + " |"
 
 
-def best_published() -> list[float]:
+def best_means() -> list[float]:
     """For each number of sentences, the mean of the published row that is best there."""
-    best = [published.best_published("few_shot", "f1", k, BENCHMARK) for k in SHOTS]
+    best = [best_published("few_shot", "f1", k, BENCHMARK) for k in SHOTS]
     found = [
-        published.published_mean("few_shot", "f1", k, BENCHMARK, [name])
+        published_mean("few_shot", "f1", k, BENCHMARK, [name])
         for k, name in zip(SHOTS, best, strict=True)
         if name
     ]
@@ -77,9 +81,9 @@ def contests(table: ResultTable) -> Iterator[str]:
     yield "| | " + " | ".join(f"{k} sentences" for k in SHOTS) + " |"
     yield "|---" * (1 + len(SHOTS)) + "|"
     bars = {
-        (k, corpus): published.published("few_shot", "f1", k, corpus, [best])
+        (k, corpus): published_value("few_shot", "f1", k, corpus, [best])
         for k in SHOTS
-        if (best := published.best_published("few_shot", "f1", k, BENCHMARK))
+        if (best := best_published("few_shot", "f1", k, BENCHMARK))
         for corpus in BENCHMARK
     }
     for row in (row for row in table.rows if not row.unlabelled):
@@ -110,10 +114,10 @@ def durations(results: Sequence[Result]) -> Iterator[str]:
 
 
 def page() -> Iterator[str]:
-    results = gather_results([RESULTS])
+    results = load_results([RESULTS])
     yield "## Few-shot: a domain that training has not seen\n"
     (table,) = build_tables(results)
-    yield markdown([table])
+    yield RENDERERS["md"]([table])
     yield from durations(results)
     yield from contests(table)
     yield from relations.of(table, WHOLE, "bilstm", "BiLSTM-CRF")
@@ -123,7 +127,7 @@ def page() -> Iterator[str]:
     there = {
         corpus: figure
         for corpus in BENCHMARK
-        for figure in figures().get(("few_shot", "f1", "50", corpus), ())
+        for figure in published_values().get(("few_shot", "f1", "50", corpus), ())
         if figure.method == DEMONSTRATED
     }
     own = [r for r in results if r.method == BEST and r.shots == 50 and not r.unlabelled]

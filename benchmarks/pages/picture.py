@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from math import log
 
-from few_shot import RESULTS, SHOTS, best_published, means
+from few_shot import RESULTS, SHOTS, best_means, means
 
-from hardner.evaluate.results import gather_results
+from hardner.evaluate.results import load_results
 
 LINES = (
     ("hardner", "hardner", ("hardner", "transformer")),
@@ -42,9 +42,9 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-s
 
 def svg() -> Iterator[str]:
     """The lines of the file."""
-    results = gather_results([RESULTS])
+    results = load_results([RESULTS])
     rows = [(kind, label, means(results, row)) for kind, label, row in LINES]
-    rows.insert(1, ("published", "best published at each size", best_published()))
+    rows.insert(1, ("published", "best published at each size", best_means()))
     said = "; ".join(f"{label} {_listed(values)}" for _, label, values in rows)
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"'

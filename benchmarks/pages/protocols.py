@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from hardner.evaluate.grid import grids
-from hardner.evaluate.render import markdown, pipe_table
-from hardner.evaluate.results import gather_results
+from hardner.evaluate.render import RENDERERS, pipe_table, table_grids
+from hardner.evaluate.results import load_results
 from hardner.evaluate.table import ResultTable, TableRow, build_tables
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -62,7 +61,7 @@ def page() -> Iterator[str]:
         if not (path := RESULTS / f"{protocol}.jsonl").exists():
             yield f"Not run; `experiments/runs.sh {protocol}` does."
         else:
-            (table,) = build_tables(gather_results([path]))
+            (table,) = build_tables(load_results([path]))
             yield from _ratios(table) if protocol == "ratios" else _whole(table)
             yield from _claims(table, CLAIMS.get(protocol, {}))
             if protocol == "heterogeneous":
@@ -72,7 +71,9 @@ def page() -> Iterator[str]:
 def _whole(table: ResultTable) -> Iterator[str]:
     """All rows but those that are run on a single corpus."""
     alone = ABLATIONS.keys() - {"MetaNER", "DANN"}
-    yield markdown([replace(table, rows=tuple(r for r in table.rows if r.method not in alone))])
+    yield RENDERERS["md"](
+        [replace(table, rows=tuple(r for r in table.rows if r.method not in alone))]
+    )
 
 
 def _ratios(table: ResultTable) -> Iterator[str]:
@@ -86,7 +87,7 @@ def _ratios(table: ResultTable) -> Iterator[str]:
             yield f"| {corpus} | {table.label(row)} | {' | '.join(shown)} |"
     if left := ", ".join(corpus for corpus in table.corpora if corpus not in table.run):
         yield f"\nNot run: {left}."
-    *_, passing = grids(table)
+    *_, passing = table_grids(table)
     yield "\n" + pipe_table(passing)
 
 

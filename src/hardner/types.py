@@ -3,9 +3,12 @@
 Token indices and character offsets are half-open everywhere: ``[start, end)``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+Progress = Callable[[int, int], None]
+"""Progress callback: (steps done, steps in all)."""
 Offset = tuple[int, int]
 """Where something starts and ends, in characters of a document's text."""
 

@@ -1,25 +1,25 @@
 """Contenders, their models and corpora, and the plans they are put through."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import tiny
 import torch
 from evaluate.test_protocol import PLAN, RULE, lines, system, trained
+from shared import CORPORA
 
+from hardner.adapt.adapter import equal_groups
 from hardner.batch import TagSet
 from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
 from hardner.evaluate.execute import EvaluationFolders, execute
-from hardner.evaluate.protocols import passing_share, protocol
-from hardner.evaluate.runners import equal_groups
-from hardner.evaluate.system import Model, for_corpus, system_of_folder, with_word_vectors
+from hardner.evaluate.protocols import protocol
+from hardner.evaluate.system import for_corpus, system_of_folder, with_word_vectors
+from hardner.evaluate.table import share_reaching
 from hardner.evaluate.training import write_folders
 from hardner.model.describe import save_model
+from hardner.model.tagger import Model
 from hardner.types import Corpus, Sentence, Span
-
-CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
 
 
 def test_decoders_of_the_same_labels_are_averaged():
@@ -74,11 +74,11 @@ def test_protocols_by_name():
 
 def test_where_a_method_passes_a_bound():
     curve = {0.1: 0.4, 0.5: 0.6, 1.0: 0.8}
-    assert passing_share(curve, 0.7) == pytest.approx(0.75)
-    assert passing_share(curve, 0.3) == 0.1
-    assert passing_share(curve, 0.6) == pytest.approx(0.5)
-    assert passing_share(curve, 0.9) is None
-    assert passing_share({}, 0.9) is None
+    assert share_reaching(curve, 0.7) == pytest.approx(0.75)
+    assert share_reaching(curve, 0.3) == 0.1
+    assert share_reaching(curve, 0.6) == pytest.approx(0.5)
+    assert share_reaching(curve, 0.9) is None
+    assert share_reaching({}, 0.9) is None
 
 
 def test_groups_are_equal():
@@ -102,7 +102,7 @@ def test_joined_corpora_hold_both_labels(tmp_path):
     assert both.spans == (Span(0, 2, "Disease"), Span(2, 3, "Drug"), Span(3, 4, "Disease"))
 
 
-@pytest.mark.shared
+@pytest.mark.shared("BC5CDR")
 def test_the_joined_corpus_is_both_of_its_parts():
     both = load_corpus("BC5CDR", CORPORA)
     parts = [load_corpus(f"BC5CDR-{part}", CORPORA) for part in ("disease", "chem")]

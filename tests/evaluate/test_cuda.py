@@ -9,10 +9,12 @@ from evaluate.test_protocol import PLAN, lines, system, trained
 from learn.test_fit import ROWS, RULE, SEEDS, target
 from learn.test_lessons import MORE, TAUGHT
 
+from hardner.adapt.adapter import params_of_sample
 from hardner.adapt.fit import fit_samples
 from hardner.evaluate.execute import EvaluationFolders, execute
-from hardner.evaluate.system import Model
-from hardner.evaluate.test_set import TestSet
+from hardner.evaluate.scorer import Scorer
+from hardner.model.tagger import Model
+from hardner.tag.predictor import Predictor
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
 
@@ -27,17 +29,20 @@ def test_fitting_and_examining(kind):
     for name, value in here.items():
         assert torch.allclose(there[name].cpu(), value, atol=1e-6), name
     test = tiny.sentences("Gene", "test")
-    assert TestSet(tagger, test, device="cuda")(there) == TestSet(tagger, test)(here)
+    for sample in range(2):
+        on_cpu = Predictor(tagger, params_of_sample(here, sample))
+        on_gpu = Predictor(tagger, params_of_sample(there, sample), device="cuda")
+        assert Scorer(test)(on_gpu) == Scorer(test)(on_cpu)
 
 
 @pytest.mark.parametrize("kind", ["bilstm", "transformer"])
 @pytest.mark.parametrize("decoder", ["crf", "softmax"])
 def test_text_without_labels(kind, decoder):
     tagger, params, store = target(kind, decoder)
-    here = fit_samples(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE)
+    here = fit_samples(tagger, params, store, ROWS, TAUGHT, SEEDS, unlabelled=MORE)
     moved = {name: value.cuda() for name, value in params.items()}
     on_gpu = tagger.store(tiny.sentences("Gene"), device="cuda")
-    there = fit_samples(tagger, moved, on_gpu, ROWS, TAUGHT, SEEDS, MORE)
+    there = fit_samples(tagger, moved, on_gpu, ROWS, TAUGHT, SEEDS, unlabelled=MORE)
     for name, value in here.items():
         assert torch.allclose(there[name].cpu(), value, atol=1e-6), name
 

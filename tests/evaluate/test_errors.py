@@ -5,20 +5,19 @@ from collections import Counter
 from evaluate.strategies import corpora
 from hypothesis import given
 
-from hardner.evaluate.errors import Mistake, mistakes, totals
-from hardner.evaluate.predictions import Predicted
+from hardner.evaluate.errors import Mistake, PredictedSentence, find_mistakes, total_counts
 from hardner.types import Sentence, Span
 
 WORDS = ("the", "renal", "cell", "carcinoma", "of", "the", "old", "mouse", "was", "small")
 
 
 def predicted(right, found, words=WORDS, name="s1"):
-    return Predicted(Sentence(words, tuple(right), name), tuple(found))
+    return PredictedSentence(Sentence(words, tuple(right), name), tuple(found))
 
 
 def test_by_example():
     cut = predicted([Span(1, 4, "Disease")], [Span(2, 4, "Disease")])
-    (once,) = mistakes([cut])
+    (once,) = find_mistakes([cut])
     assert once == Mistake(
         "boundary",
         ("renal cell carcinoma", "Disease"),
@@ -28,7 +27,7 @@ def test_by_example():
         "s1",
     )
     other = predicted([Span(7, 8, "Species")], [Span(7, 8, "Gene")], name="s2")
-    found = mistakes([other, cut, cut, predicted([Span(9, 10, "Size")], [Span(0, 1, "Gene")])])
+    found = find_mistakes([other, cut, cut, predicted([Span(9, 10, "Size")], [Span(0, 1, "Gene")])])
     assert [(m.kind, m.count) for m in found] == [
         ("boundary", 2),
         ("type", 1),
@@ -44,16 +43,16 @@ def test_by_example():
 def test_the_commonest_come_first_with_the_first_place_seen():
     one = predicted([Span(7, 8, "Species")], [], name="s1")
     two = predicted([Span(3, 4, "Disease")], [], name="s2")
-    found = mistakes([two, one, one])
+    found = find_mistakes([two, one, one])
     assert [(m.right[0], m.count, m.sentence) for m in found] == [
         ("mouse", 2, "s1"),
         ("carcinoma", 1, "s2"),
     ]
 
 
-def test_a_long_find_over_two_right_ones_is_two_mistakes():
+def test_a_long_find_over_two_right_ones_is_two_find_mistakes():
     both = predicted([Span(1, 2, "A"), Span(3, 4, "A")], [Span(1, 4, "A")])
-    assert [(m.kind, m.right[0]) for m in mistakes([both])] == [
+    assert [(m.kind, m.right[0]) for m in find_mistakes([both])] == [
         ("boundary", "carcinoma"),
         ("boundary", "renal"),
     ]
@@ -65,8 +64,8 @@ def test_every_wrong_mention_is_in_a_mistake(found):
         predicted(right, ours, tuple("w" * length), str(i))
         for i, (length, right, ours) in enumerate(found)
     ]
-    counts, total = Counter(), totals(held)
-    for mistake in mistakes(held):
+    counts, total = Counter(), total_counts(held)
+    for mistake in find_mistakes(held):
         counts[mistake.kind] += mistake.count
     assert counts["missed"] == total.missed
     assert counts["spurious"] == total.spurious

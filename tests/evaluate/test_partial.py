@@ -7,8 +7,7 @@ from evaluate.strategies import corpora
 from hypothesis import given
 
 from hardner.errors import HardnerError
-from hardner.evaluate.partial import lenient_scores
-from hardner.evaluate.score import score
+from hardner.evaluate.score import lenient_scores, score
 from hardner.types import Span
 
 nervaluate = pytest.importorskip("nervaluate", reason="nervaluate is not installed")

@@ -5,7 +5,7 @@ from evaluate.made import of_f1
 
 from hardner.catalogue import BENCHMARK
 from hardner.errors import FileError, HardnerError
-from hardner.evaluate.plots import FIGURES, save_figure, style
+from hardner.evaluate.plots import FIGURES, figure_style, write_figure
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
@@ -34,13 +34,13 @@ GIVEN = {"shots": FEW, "ratios": RATIOS, "errors": FEW}
 
 @pytest.mark.parametrize("kind", FIGURES)
 def test_both_kinds_of_file(kind, tmp_path):
-    svg, png = save_figure(kind, GIVEN[kind], tmp_path / "figure")
+    svg, png = write_figure(lambda: FIGURES[kind](GIVEN[kind]), tmp_path / "figure")
     assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     text = svg.read_text()
     for name in {r.method for r in GIVEN[kind]}:
         assert name in text
     first = svg.read_bytes()
-    save_figure(kind, GIVEN[kind], svg)
+    write_figure(lambda: FIGURES[kind](GIVEN[kind]), svg)
     assert svg.read_bytes() == first
 
 
@@ -63,7 +63,7 @@ def drawn(figure):
     ids=[*GIVEN, "shots of many rows", "errors of many rows"],
 )
 def test_all_text_lies_within_the_page_and_apart(kind, given):
-    with style():
+    with figure_style():
         figure = FIGURES[kind](given)
         figure.draw_without_rendering()
         boxes = {item: item.get_window_extent() for item in drawn(figure) if item.get_text()}
@@ -79,20 +79,20 @@ def test_all_text_lies_within_the_page_and_apart(kind, given):
 
 
 def test_rows_are_told_apart_however_many_there_are():
-    with style():
+    with figure_style():
         axes, *_ = FIGURES["shots"](MANY).axes
     looks = {(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}
     assert len(looks) == 21
 
 
 def test_only_what_was_run_has_a_panel():
-    with style():
+    with figure_style():
         figure = FIGURES["ratios"](RATIOS)
     assert {axes.get_title() for axes in figure.axes} == {"re3d", "MIT-movie"}
 
 
 def test_curves_are_not_cut():
-    with style():
+    with figure_style():
         figure = FIGURES["shots"](FEW)
         tops = {axes.get_ylim()[1] for axes in figure.axes}
         highest = max(
@@ -106,10 +106,10 @@ def test_curves_are_not_cut():
 
 def test_what_cannot_be_drawn_is_one_line(tmp_path):
     with pytest.raises(FileError, match=r"an .svg or a .png file"):
-        save_figure("shots", FEW, tmp_path / "figure.pdf")
+        write_figure(lambda: FIGURES["shots"](FEW), tmp_path / "figure.pdf")
     with pytest.raises(
         HardnerError, match="one protocol with shares of the data; the files hold none"
     ):
-        save_figure("ratios", FEW, tmp_path / "figure.svg")
+        write_figure(lambda: FIGURES["ratios"](FEW), tmp_path / "figure.svg")
     with pytest.raises(HardnerError, match="several protocols: few_shot, ratios"):
-        save_figure("errors", FEW + RATIOS, tmp_path / "figure.svg")
+        write_figure(lambda: FIGURES["errors"](FEW + RATIOS), tmp_path / "figure.svg")

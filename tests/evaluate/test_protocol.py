@@ -8,22 +8,24 @@ from pathlib import Path
 import pytest
 import tiny
 
+from hardner.adapt.adapter import Adapter
 from hardner.adapt.recipe import Recipe, SelfTraining
 from hardner.batch import TagSet
 from hardner.corpora import load_corpus
 from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
-from hardner.evaluate import predictions
+from hardner.evaluate.errors import prediction_file, read_predictions
 from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import PROTOCOLS
-from hardner.evaluate.results import KEY, ResultFile, read_configs, read_results
+from hardner.evaluate.results import RESULT_KEY, ResultFile, read_configs, read_results
 from hardner.evaluate.runners import FittedRunner
 from hardner.evaluate.samples import SampleBook
-from hardner.evaluate.score import breakdown, score
-from hardner.evaluate.system import Model, System
-from hardner.evaluate.test_set import TestSet
+from hardner.evaluate.score import count_errors, score
+from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.system import System
 from hardner.meta.optim import Optimizer
-from hardner.model.tagger import Tagger
+from hardner.model.tagger import Model, Tagger
+from hardner.tag.predictor import Predictor
 
 RULE = Recipe(3, 1e-3, Optimizer("adamw"), batch=2, self_training=SelfTraining(steps=4, batch=3))
 PLAN = replace(PROTOCOLS["few_shot"], targets=("Gene", "Species"), sizes=(3, 5), samples=3)
@@ -76,12 +78,10 @@ def test_a_whole_few_shot_table(tmp_path):
         assert r.tp + r.fn == sum(len(s.spans) for s in test)
         assert (r.target_domain, r.unlabelled, r.natural, r.share) == (r.corpus, 0, False, None)
         assert read_configs(tmp_path)[r.config] == {"kind": "test"}
-        kept = list(
-            predictions.read_predictions(tmp_path / "predictions" / predictions.file_name(r))
-        )
+        kept = list(read_predictions(tmp_path / "predictions" / prediction_file(r)))
         gold, ours = [p.sentence.spans for p in kept], [p.found for p in kept]
         assert score(gold, ours) == r.score
-        assert breakdown(gold, ours)[r.corpus].spurious == r.kinds["spurious"]
+        assert count_errors(gold, ours)[r.corpus].spurious == r.kinds["spurious"]
     assert len({(r.tp, r.fp, r.fn) for r in found}) > 2
 
 
@@ -154,7 +154,7 @@ def test_an_interrupted_run_goes_on(tmp_path):
 def test_more_samples_can_follow(tmp_path):
     list(execute(replace(PLAN, samples=1), system(), EvaluationFolders(tiny.ROOT, tmp_path)))
     list(execute(PLAN, system(), EvaluationFolders(tiny.ROOT, tmp_path)))
-    found = [tuple(line[k] for k in KEY) for line in lines(tmp_path)]
+    found = [tuple(line[k] for k in RESULT_KEY) for line in lines(tmp_path)]
     assert len(found) == len(set(found)) == 12
 
 
@@ -218,27 +218,29 @@ def test_a_sample_is_not_its_own_unlabelled_text(monkeypatch):
     """It gets all others then, without their labels, and the same ones whoever asks."""
     seen = []
 
-    def fit(tagger, params, store, rows, rule, seeds, unlabelled, replacements):
-        seen.append((store, rows, unlabelled))
-        return params
+    def fit(adapter, samples, on_progress):
+        seen.extend(samples)
+        return adapter.start(samples)
 
-    monkeypatch.setattr("hardner.evaluate.runners.fit_samples", fit)
+    monkeypatch.setattr(Adapter, "fit", fit)
     corpus = load_corpus("Gene", tiny.ROOT)
     drawn = {i: {"Gene": few_shot("Gene", corpus.train, 5, i)} for i in range(3)}
     for most in (7, 1000):
         entered = FittedRunner(system(), corpus, corpus.train, False, most)
         assert len(list(entered.scores(5, drawn))) == 3
     texts = {s.tokens for s in corpus.train}
-    lengths = sorted(len(text) for text in texts)
-    for (store, rows, more), sample in zip(seen[3:], drawn, strict=True):
-        own = {corpus.train[row].tokens for row in drawn[sample]["Gene"]}
-        assert rows.shape == (1, 5)
-        assert more.shape == (1, len(texts - own))
-        told = [store.tags.widths[row] for row in (*rows[0], *more[0])]
-        assert sorted(told) == lengths
-        assert all(store.extent.gather(rows[0, i : i + 1], 99).any() for i in range(5))
-        assert not any(store.tags.gather(more[0, i : i + 1], 99).any() for i in range(20))
-    assert all(more.shape == (1, 7) for _, _, more in seen[:3])
+    for made, number in zip(seen[3:], drawn, strict=True):
+        own = [corpus.train[row] for row in drawn[number]["Gene"]]
+        assert list(made.sentences) == own
+        assert all(sentence.spans for sentence in made.sentences)
+        others = texts - {sentence.tokens for sentence in own}
+        assert sorted(s.tokens for s in made.unlabelled) == sorted(others)
+    assert all(len(made.unlabelled) == 7 for made in seen[:3])
+    again = [made.unlabelled for made in seen[:3]]
+    seen.clear()
+    entered = FittedRunner(system(), corpus, corpus.train, False, 7)
+    list(entered.scores(5, drawn))
+    assert [made.unlabelled for made in seen] == again
 
 
 def test_a_seen_target_is_refused(tmp_path):
@@ -254,7 +256,7 @@ def test_without_adaptation_the_models_own_decoder_is_scored(tmp_path):
     plan = replace(PLAN, targets=("Drug",))
     model = trained()
     list(execute(plan, system(model, adapt=False), EvaluationFolders(tiny.ROOT, tmp_path)))
-    (expected,) = TestSet(model.tagger, tiny.sentences("Drug", "test"), 1)(model.params)
+    expected = Scorer(tiny.sentences("Drug", "test"))(Predictor(*model), "Drug")
     found = lines(tmp_path)
     assert len(found) == 6
     assert {line["tp"] for line in found} == {expected["Chemical"].tp}

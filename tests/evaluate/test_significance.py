@@ -8,7 +8,13 @@ from scipy import stats
 
 from hardner.errors import HardnerError
 from hardner.evaluate import significance
-from hardner.evaluate.significance import compare, effect_size, holm, interval, permutation_test
+from hardner.evaluate.significance import (
+    bootstrap_interval,
+    cohens_d,
+    compare,
+    holm,
+    permutation_test,
+)
 
 values = st.lists(st.integers(-5, 5).map(lambda n: n / 8), min_size=2, max_size=9)
 
@@ -31,7 +37,7 @@ def test_twenty_pairs_are_exact_and_fast():
 def test_many_pairs_are_sampled_alike(monkeypatch):
     differences = np.random.default_rng(3).normal(0.3, 1, 24)
     exact = permutation_test(differences)
-    monkeypatch.setattr(significance, "EXACT", 10)
+    monkeypatch.setattr(significance, "EXACT_PAIRS", 10)
     sampled = permutation_test(differences, seed=1)
     assert sampled == permutation_test(differences, seed=1)
     assert sampled != permutation_test(differences, seed=2)
@@ -50,13 +56,13 @@ def test_the_interval_is_scipys():
     theirs = stats.bootstrap(
         (differences,), np.mean, method="percentile", rng=np.random.default_rng(5)
     ).confidence_interval
-    assert interval(differences) == pytest.approx(tuple(theirs), abs=0.002)
+    assert bootstrap_interval(differences) == pytest.approx(tuple(theirs), abs=0.002)
 
 
 def test_effect_size():
-    assert effect_size(np.array([1.0, 2.0, 3.0])) == 2.0
-    assert effect_size(np.zeros(4)) == 0
-    assert effect_size(np.full(4, -0.1)) == -np.inf
+    assert cohens_d(np.array([1.0, 2.0, 3.0])) == 2.0
+    assert cohens_d(np.zeros(4)) == 0
+    assert cohens_d(np.full(4, -0.1)) == -np.inf
 
 
 def test_compare():

@@ -2,21 +2,25 @@
 
 import csv
 import io
-from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
 from evaluate.made import of_f1, result
+from shared import SHARED
 
 from hardner.errors import HardnerError
-from hardner.evaluate import published
 from hardner.evaluate.protocols import PROTOCOLS
-from hardner.evaluate.published import figures
-from hardner.evaluate.render import RENDERERS, as_csv, latex, markdown, text
+from hardner.evaluate.published import (
+    best_published,
+    published_mean,
+    published_names,
+    published_values,
+)
+from hardner.evaluate.render import RENDERERS, as_csv
 from hardner.evaluate.significance import compare, holm
-from hardner.evaluate.table import TableRow, build_tables, of_rows
+from hardner.evaluate.table import TableRow, build_tables, select_rows
 
-SHARED = Path(__file__).parents[3] / "shared" / "published"
+PUBLISHED = SHARED / "published"
 
 SMALL = [
     *(of_f1(f, corpus="A", sample=i) for i, f in enumerate((2, 4))),
@@ -26,7 +30,7 @@ SMALL = [
 
 
 def test_text_by_hand():
-    assert text(build_tables(SMALL)) == (
+    assert RENDERERS["text"](build_tables(SMALL)) == (
         "few_shot: F1, 5 shots\n"
         "method            A            B         mean\n"
         "MAML    .100 ± .000      not run      not run\n"
@@ -36,7 +40,7 @@ def test_text_by_hand():
 
 
 def test_markdown_by_hand():
-    assert markdown(build_tables(SMALL, "recall")) == (
+    assert RENDERERS["md"](build_tables(SMALL, "recall")) == (
         "**few_shot: recall, 5 shots**\n\n"
         "| method | A | B | mean |\n"
         "|---|---|---|---|\n"
@@ -47,7 +51,7 @@ def test_markdown_by_hand():
 
 
 def test_latex_by_hand():
-    assert latex(build_tables(SMALL)) == (
+    assert RENDERERS["latex"](build_tables(SMALL)) == (
         "\\begin{table}\n"
         "\\caption{few\\_shot: F1, 5 shots}\n"
         "\\begin{tabular}{lrrr}\n"
@@ -87,13 +91,13 @@ def test_rows_with_unlabelled_text_stand_beside_those_without():
     ]
     means = [table.cell(5, row, "NCBI-disease").mean for row in table.rows]
     assert means == pytest.approx([0.45, 0.5, 0.6])
-    assert table.cell(5, table.rows[2], "NCBI-disease").versus.difference == pytest.approx(0.15)
+    assert table.cell(5, table.rows[2], "NCBI-disease").comparison.difference == pytest.approx(0.15)
     theirs = [table.cell(5, row, "NCBI-disease").published for row in table.rows]
     assert [figure is not None for figure in theirs] == [True, False, False]
 
 
 def test_published_values_stand_below_ours():
-    shown = text(build_tables([result(counts=(3, 7, 7))])).splitlines()
+    shown = RENDERERS["text"](build_tables([result(counts=(3, 7, 7))])).splitlines()
     corpora = list(PROTOCOLS["few_shot"].targets)
     assert shown[1].split() == ["method", *corpora, "mean"]
     ours, theirs, difference, best = shown[2:6]
@@ -111,16 +115,16 @@ def test_published_values_stand_below_ours():
 
 def test_encoders_have_their_own_published_rows():
     """HGDA writes HGDA* for BERT, and BioBERT for plain fine-tuning."""
-    assert published.published_names("few_shot", "HGDA", "bert") == ["HGDA*"]
-    assert published.published_names("few_shot", "FineTuning", "transformer") == ["BioBERT"]
-    assert published.published_names("few_shot", "encoder alone", "transformer") == ["BioBERT"]
-    assert published.published_names("heterogeneous", "FineTuning", "bert") == ["FineTuning"]
+    assert published_names("few_shot", "HGDA", "bert") == ["HGDA*"]
+    assert published_names("few_shot", "FineTuning", "transformer") == ["BioBERT"]
+    assert published_names("few_shot", "encoder alone", "transformer") == ["BioBERT"]
+    assert published_names("heterogeneous", "FineTuning", "bert") == ["FineTuning"]
     (table,) = build_tables([result(encoder="bert")])
     assert table.cell(5, table.rows[0], "NCBI-disease").published.value == 0.2285
 
 
 def test_what_only_the_first_form_published_says_so():
-    found = text(build_tables([result(size=100)]))
+    found = RENDERERS["text"](build_tables([result(size=100)]))
     assert "published HGDA: MetaBioNER, Table 3, as MetaBioNER" in found
 
 
@@ -128,10 +132,8 @@ def test_the_best_published_means_are_those_of_the_papers():
     corpora = PROTOCOLS["few_shot"].targets
     best = {}
     for shots in (5, 10, 20, 50, 100):
-        name = published.best_published("few_shot", "f1", shots, corpora)
-        best[shots] = round(
-            published.published_mean("few_shot", "f1", shots, corpora, [name]).value, 3
-        )
+        name = best_published("few_shot", "f1", shots, corpora)
+        best[shots] = round(published_mean("few_shot", "f1", shots, corpora, [name]).value, 3)
     assert best == {5: 0.323, 10: 0.442, 20: 0.539, 50: 0.618, 100: 0.641}
 
 
@@ -163,10 +165,10 @@ def test_comparisons_are_paired_and_corrected():
     }
     # the mean over one corpus is that corpus again: each test is there twice
     fair = holm([raw["HGDA"], raw["HGDA"], raw["HGDA-NEs"], raw["HGDA-NEs"]])
-    assert table.cell(5, rows["HGDA"], "A").p == pytest.approx(fair[0])
-    assert table.cell(5, rows["HGDA-NEs"], "A").p == pytest.approx(fair[2])
-    assert table.cell(5, rows["MAML"], "A").p is None
-    shown = text([table])
+    assert table.cell(5, rows["HGDA"], "A").p_holm == pytest.approx(fair[0])
+    assert table.cell(5, rows["HGDA-NEs"], "A").p_holm == pytest.approx(fair[2])
+    assert table.cell(5, rows["MAML"], "A").p_holm is None
+    shown = RENDERERS["text"]([table])
     assert ".637 ± .119*" in shown
     assert "* differs from MAML: p < 0.05 in a paired permutation test" in shown
     assert "Holm's correction for 4 tests" in shown
@@ -180,7 +182,7 @@ def test_samples_that_only_one_has_are_not_paired():
     results = [of_f1(4, corpus="A", method="MAML", sample=i) for i in range(4)]
     results += [of_f1(5, corpus="A", sample=i) for i in range(2, 8)]
     (table,) = build_tables(results, baseline="MAML")
-    assert table.cell(5, TableRow("HGDA", "bilstm", "paper"), "A").versus.pairs == 2
+    assert table.cell(5, TableRow("HGDA", "bilstm", "paper"), "A").comparison.pairs == 2
 
 
 def test_the_baseline_must_be_a_row():
@@ -208,7 +210,7 @@ def test_seeds_are_further_samples():
 def test_protocols_have_tables_of_their_own():
     results = [result(), result(protocol="full", size=1.0)]
     assert [t.protocol for t in build_tables(results)] == ["few_shot", "full"]
-    assert "full: F1, 100% of the data" in text(build_tables(results))
+    assert "full: F1, 100% of the data" in RENDERERS["text"](build_tables(results))
 
 
 def test_where_methods_pass_in_domain():
@@ -223,7 +225,9 @@ def test_where_methods_pass_in_domain():
         for name, curve in ratios.items()
         for size, f in curve.items()
     ]
-    shown = text(build_tables(results)).split("ratios: share of the data")[1].splitlines()
+    shown = (
+        RENDERERS["text"](build_tables(results)).split("ratios: share of the data")[1].splitlines()
+    )
     lines = [line.replace("not run", "unknown").split() for line in shown]
     unknown = ["unknown"] * 3
     assert lines[1] == ["method", *PROTOCOLS["ratios"].targets]
@@ -235,13 +239,13 @@ def test_where_methods_pass_in_domain():
 
 def test_rows_by_their_name():
     results = [*SMALL, *(of_f1(3, corpus="A", sample=i, preset="best") for i in range(2))]
-    assert [r.preset for r in of_rows(results, ["HGDA (best)"])] == ["best"] * 2
-    assert {r.method for r in of_rows(results, ["HGDA"])} == {"HGDA"}
-    assert len(of_rows(results, ["HGDA"])) == 6
-    assert of_rows(results, ["MAML (paper)", "HGDA"]) == sorted(results, key=results.index)
-    assert of_rows(results, []) == results
+    assert [r.preset for r in select_rows(results, ["HGDA (best)"])] == ["best"] * 2
+    assert {r.method for r in select_rows(results, ["HGDA"])} == {"HGDA"}
+    assert len(select_rows(results, ["HGDA"])) == 6
+    assert select_rows(results, ["MAML (paper)", "HGDA"]) == sorted(results, key=results.index)
+    assert select_rows(results, []) == results
     with pytest.raises(HardnerError, match=r"no row 'WPZ'; there are HGDA \(best\), "):
-        of_rows(results, ["HGDA", "WPZ"])
+        select_rows(results, ["HGDA", "WPZ"])
 
 
 @pytest.mark.parametrize("shape", RENDERERS)
@@ -251,27 +255,25 @@ def test_every_format_shows_every_row(shape):
     assert "HGDA" in shown
 
 
-@pytest.mark.shared
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason=f"the published figures are not at {PUBLISHED}")
 def test_published_figures_are_the_papers():
     """Every number of the two files that lie beside the corpora, under its table's name."""
-    if not SHARED.is_dir():
-        pytest.skip("the published figures are not at ../shared/published")
     ours: dict[str, list[float]] = {}
-    for found in figures().values():
+    for found in published_values().values():
         for figure in found:
             ours.setdefault(figure.source, []).append(figure.value)
     theirs: dict[str, list[float]] = {}
     numbers = {"f1": 3, "precision": 4, "recall": 5}
-    for row in csv.DictReader((SHARED / "few_shot.csv").read_text().splitlines()):
+    for row in csv.DictReader((PUBLISHED / "few_shot.csv").read_text().splitlines()):
         hgda = row["paper"] == "hgda"
         table = f"HGDA, Table {numbers[row['metric']]}" if hgda else "MetaBioNER, Table 3"
         theirs.setdefault(table, []).append(float(row["value"]))
         if row["corpus"] != "overall":
             key = ("few_shot", row["metric"], row["shots"], row["corpus"])
-            values = {(f.method, f.source): f.value for f in figures()[key]}
+            values = {(f.method, f.source): f.value for f in published_values()[key]}
             assert values[row["method"], table] == float(row["value"])
     papers = {"metaner": "MetaNER", "mtbioner": "MT-BioNER"}
-    for row in csv.DictReader((SHARED / "other_tables.csv").read_text().splitlines()):
+    for row in csv.DictReader((PUBLISHED / "other_tables.csv").read_text().splitlines()):
         paper, number, value = row["paper"], row["table"], float(row["value"])
         if number == "text":
             continue

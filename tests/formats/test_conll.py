@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from seqeval.metrics.sequence_labeling import get_entities
+from shared import CORPORA
 
 from hardner import files
 from hardner.errors import FileError, HardnerError
@@ -13,7 +14,6 @@ from hardner.formats.conll import read_sentences
 from hardner.types import Document, Entity, Sentence, Span
 
 TINY = Path(__file__).parents[2] / "examples" / "tiny"
-SHARED = Path(__file__).parents[3] / "shared" / "corpora"
 
 
 def sentences(path: Path, content: str, **options: object) -> list[Sentence]:
@@ -210,10 +210,9 @@ def test_tokens_that_would_break_the_file_are_refused(tmp_path: Path, token: str
         write([given], tmp_path / "a.tsv", report=Report())
 
 
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the corpora are not beside the checkout")
+@pytest.mark.shared("NCBI-disease")
 def test_a_real_corpus_comes_back_byte_for_byte(tmp_path: Path) -> None:
-    source = SHARED / "NCBI-disease" / "devel.tsv.xz"
+    source = CORPORA / "NCBI-disease" / "devel.tsv.xz"
     write(read(source, strict=True), tmp_path / "a.jsonl")
     write(read(tmp_path / "a.jsonl", strict=True), tmp_path / "b.tsv", report=Report())
     assert (tmp_path / "b.tsv").read_text() == files.read_text(source)

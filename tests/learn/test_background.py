@@ -5,12 +5,13 @@ from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
+import pytest
 import tiny
 import torch
 from learn.test_fit import ROWS, RULE, SEEDS, target
 
-from hardner.adapt.fit import fit_samples, negatives_for
-from hardner.adapt.negatives import _FILE, negative_sentences
+from hardner.adapt.augmentation import _FILE, negative_sentences
+from hardner.adapt.fit import fit_samples
 
 
 def test_every_sentence_is_there_without_its_names():
@@ -28,16 +29,16 @@ def test_every_sentence_is_there_without_its_names():
 def test_fitting_learns_from_it():
     tagger, params, _ = target("transformer")
     rule = replace(RULE, negatives=2)
-    assert negatives_for(RULE) == ()
-    store = tagger.store([*tiny.sentences("Gene"), *negatives_for(rule)])
+    first, some = len(tiny.sentences("Gene")), negative_sentences()[:100]
+    store = tagger.store([*tiny.sentences("Gene"), *some])
+    negatives = np.arange(first, first + len(some))
     plain = fit_samples(tagger, params, store, ROWS, RULE, SEEDS)
-    beside = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
-    again = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
+    beside = fit_samples(tagger, params, store, ROWS, rule, SEEDS, negatives=negatives)
+    again = fit_samples(tagger, params, store, ROWS, rule, SEEDS, negatives=negatives)
     name = "decoder.weight"
     assert torch.equal(beside[name], again[name])
     assert not torch.allclose(beside[name], plain[name])
-    first = len(tiny.sentences("Gene"))
-    rows = np.arange(first, first + len(negatives_for(rule)))[None]
+    rows = negatives[None]
     quiet = store.batch(torch.from_numpy(rows), store.widths(rows.ravel()))
 
     def loss(fitted):
@@ -45,6 +46,12 @@ def test_fitting_learns_from_it():
         return tagger.losses(own, quiet, ["tag"])["tag"].item()
 
     longer = replace(rule, steps=30)
-    assert loss(fit_samples(tagger, params, store, ROWS, longer, SEEDS)) < loss(
-        fit_samples(tagger, params, store, ROWS, replace(longer, negatives=0), SEEDS)
-    )
+    assert loss(
+        fit_samples(tagger, params, store, ROWS, longer, SEEDS, negatives=negatives)
+    ) < loss(fit_samples(tagger, params, store, ROWS, replace(longer, negatives=0), SEEDS))
+
+
+def test_a_recipe_with_negatives_needs_some():
+    tagger, params, store = target("transformer")
+    with pytest.raises(ValueError, match="none are given"):
+        fit_samples(tagger, params, store, ROWS, replace(RULE, negatives=2), SEEDS)

@@ -21,7 +21,6 @@ from hardner.meta.experiment import (
     Experiment,
     InnerSection,
     TrainSection,
-    differing,
     experiment,
     parse_override,
     read_experiment,
@@ -294,10 +293,3 @@ def test_an_experiment_survives_toml_and_json(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text(text, "utf-8")
     assert read_experiment(path) == found
-
-
-def test_the_first_difference_is_named() -> None:
-    one = Experiment()
-    other = replace(one, device="cpu", train=replace(one.train, rate=1.0))
-    assert differing(one, one) is None
-    assert differing(one, other, ["device"]) == "train.rate is 0.01 there and 1.0 here"

@@ -7,15 +7,17 @@ import pytest
 import tiny
 import torch
 
+from hardner.adapt.adapter import params_of_sample
 from hardner.adapt.fit import IterateAverage, fit_samples, length_batches
 from hardner.adapt.recipe import RECIPES, Recipe, recipe_for
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.evaluate.score import Breakdown, breakdown, score
-from hardner.evaluate.test_set import TestSet
+from hardner.evaluate.score import ErrorCounts
+from hardner.evaluate.scorer import Scorer
 from hardner.meta.inner import adapt_tasks
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import part_of
+from hardner.tag.predictor import Predictor
 
 RULE = Recipe(
     4, 1e-2, Optimizer("adamw", weight_decay=0.01), batch=3, dropout=0.0, scales={"decoder": 3.0}
@@ -151,47 +153,6 @@ def test_rules_scale_with_the_sentences():
         recipe_for("worst", "bilstm")
 
 
-@pytest.mark.parametrize("kind", tiny.KINDS)
-@pytest.mark.parametrize("scheme", ["IOB2", "IOBES"])
-def test_an_exam_counts_what_its_predictions_say(kind, scheme):
-    tagger, params, _ = target(kind, scheme=scheme)
-    test = tiny.sentences("Gene", "test")
-    test_set = TestSet(tagger, test)
-    found = test_set(params)
-    gold = [sentence.spans for sentence in test]
-    for counted, spans in zip(found, test_set.predictions(params), strict=True):
-        assert counted == breakdown(gold, spans)
-    assert found[0] != found[1]
-
-
-def test_small_batches_change_nothing(monkeypatch):
-    tagger, params, _ = target("bilstm")
-    test_set = TestSet(tagger, tiny.sentences("Gene", "test"))
-    whole = test_set(params)
-    monkeypatch.setattr("hardner.evaluate.test_set._WORDS_AT_ONCE", {"cpu": 40})
-    assert test_set(params) == whole
-
-
-def test_an_exam_takes_labels_that_the_decoder_does_not_have():
-    """Right mentions of a label without a decoder are missed; nothing else happens."""
-    tagger, params, _ = target("bilstm")
-    test = tiny.sentences("Drug", "test")
-    (counts, _) = TestSet(tagger, test)(params)
-    total = sum((p.score for p in counts.values()), score([], []))
-    assert total.tp == 0
-    assert total.fn == sum(len(s.spans) for s in test)
-
-
-def test_any_decoder_can_be_examined():
-    whole = tiny.tagger("bilstm")
-    params = tiny.params(whole)
-    test = tiny.sentences("Gene", "test")
-    for domain, tag_set in enumerate(whole.tag_sets):
-        (counts,) = TestSet(whole, test, domain)(params)
-        assert set(counts) <= {"Gene", *tag_set.labels}
-        assert sum(counts.values(), Breakdown()).score.tp == counts.get("Gene", Breakdown()).tp
-
-
 def test_fitting_learns_the_sample():
     tagger, params, store = target("bilstm")
     params = {name: value.float() for name, value in params.items()}
@@ -199,10 +160,10 @@ def test_fitting_learns_the_sample():
     fitted = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
     train = tiny.sentences("Gene")
     for sample, rows in enumerate(ROWS):
-        test_set = TestSet(tagger, [train[row] for row in rows])
-        f1 = [sum(found.values(), Breakdown()).score.f1 for found in test_set(fitted)]
-        assert f1[sample] > 0.8
-        assert test_set(params)[sample] != test_set(fitted)[sample]
+        learnt, others = ([train[row] for row in own] for own in (rows, ROWS[1 - sample]))
+        predictor = Predictor(tagger, params_of_sample(fitted, sample))
+        assert sum(Scorer(learnt)(predictor).values(), ErrorCounts()).score.f1 > 0.8
+        assert Scorer(learnt)(predictor) != Scorer(others)(predictor)
 
 
 def test_the_mean_of_the_last_steps(monkeypatch):

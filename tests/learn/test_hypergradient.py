@@ -100,9 +100,7 @@ def test_adversarial_signs_exactly_equal_finite_differences(weighting: str) -> N
                 x - RATE * (slope["tag"] - 0.7 * slope["domain"])[:, :N],
                 y - RATE * slope["domain"][:, N:],
             )
-        return tagger.losses(
-            {"encoder.x": x, "critic.y": y}, query, ["tag", "domain_term"], Mode(), ()
-        )
+        return tagger.losses({"encoder.x": x, "critic.y": y}, query, ["tag", "domain"], Mode(), ())
 
     step = 1e-5
     for name, part, place in (("encoder.x", "encoder", 0), ("critic.y", "critic", N)):

@@ -133,14 +133,14 @@ def test_what_is_not_trusted_changes_nothing():
         TAUGHT, self_training=SelfTraining(steps=2, rate=1.0, batch=4, pseudo_label_weight=0.0)
     )
     plain = fit_samples(tagger, params, store, ROWS, idle, SEEDS)
-    taught = fit_samples(tagger, params, store, ROWS, idle, SEEDS, MORE)
+    taught = fit_samples(tagger, params, store, ROWS, idle, SEEDS, unlabelled=MORE)
     for name, value in plain.items():
         assert torch.allclose(taught[name], value, atol=1e-9), name
     slow = replace(idle, self_training=replace(idle.self_training, rate=0.5))
     halved = fit_samples(tagger, params, store, ROWS, replace(RULE, rate=RULE.rate / 2), SEEDS)
-    taught = fit_samples(tagger, params, store, ROWS, slow, SEEDS, MORE)
+    taught = fit_samples(tagger, params, store, ROWS, slow, SEEDS, unlabelled=MORE)
     assert torch.allclose(taught["decoder.weight"], halved["decoder.weight"], atol=1e-9)
-    trusting = fit_samples(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE)
+    trusting = fit_samples(tagger, params, store, ROWS, TAUGHT, SEEDS, unlabelled=MORE)
     assert not torch.allclose(trusting["decoder.weight"], plain["decoder.weight"])
 
 
@@ -148,11 +148,13 @@ def test_what_is_not_trusted_changes_nothing():
 @pytest.mark.parametrize("decoder", ["crf", "softmax"])
 def test_samples_have_teachers_of_their_own(kind, decoder):
     tagger, params, store = target(kind, decoder)
-    together = fit_samples(tagger, params, store, ROWS, TAUGHT, SEEDS, MORE)
+    together = fit_samples(tagger, params, store, ROWS, TAUGHT, SEEDS, unlabelled=MORE)
     for i in range(2):
         own = {n: p[i : i + 1] if part_of(n) == "decoder" else p for n, p in params.items()}
         some = slice(i, i + 1)
-        alone = fit_samples(tagger, own, store, ROWS[some], TAUGHT, SEEDS[some], MORE[some])
+        alone = fit_samples(
+            tagger, own, store, ROWS[some], TAUGHT, SEEDS[some], unlabelled=MORE[some]
+        )
         for name, value in alone.items():
             row = together[name][some] if together[name].shape[0] == 2 else together[name]
             assert torch.allclose(row, value, atol=1e-9), name
@@ -162,7 +164,7 @@ def test_labels_of_what_is_not_labelled_do_not_count():
     tagger, params, store = target("transformer")
     bare = [replace(s, spans=s.spans if i < 10 else ()) for i, s in enumerate(_genes())]
     one, other = (
-        fit_samples(tagger, params, held, ROWS, TAUGHT, SEEDS, MORE)
+        fit_samples(tagger, params, held, ROWS, TAUGHT, SEEDS, unlabelled=MORE)
         for held in (store, tagger.store(bare))
     )
     assert all(torch.equal(other[name], value) for name, value in one.items())
@@ -181,7 +183,10 @@ def test_nothing_fills_up_what_is_short():
     )
     assert torch.equal(one.tags, other.tags[:, :6])
     assert other.tags[:, 6:].abs().sum() == other.steps[:, 6:].abs().sum() == 0
-    assert fit_samples(tagger, params, store, ROWS, some, SEEDS, filled).keys() == params.keys()
+    assert (
+        fit_samples(tagger, params, store, ROWS, some, SEEDS, unlabelled=filled).keys()
+        == params.keys()
+    )
 
 
 def test_a_soup_and_upper_layers_are_taught_too():
@@ -189,15 +194,19 @@ def test_a_soup_and_upper_layers_are_taught_too():
     whole = replace(
         TAUGHT, batch=5, self_training=SelfTraining(steps=4, batch=6)
     )  # all of it in each step
-    once = fit_samples(tagger, params, store, ROWS, whole, SEEDS, MORE)
-    thrice = fit_samples(tagger, params, store, ROWS, replace(whole, restarts=3), SEEDS, MORE)
+    once = fit_samples(tagger, params, store, ROWS, whole, SEEDS, unlabelled=MORE)
+    thrice = fit_samples(
+        tagger, params, store, ROWS, replace(whole, restarts=3), SEEDS, unlabelled=MORE
+    )
     for name, value in once.items():
         assert torch.allclose(thrice[name], value, atol=1e-9), name
     rule = replace(TAUGHT, clip=0.0)
     held = {"encoder.pieces": 0.0, "encoder.layer0": 0.0}
     still = replace(rule, scales=rule.scales | held)
-    expected = fit_samples(tagger, params, store, ROWS, still, SEEDS, MORE)
-    found = fit_samples(tagger, params, store, ROWS, replace(rule, layers=1), SEEDS, MORE)
+    expected = fit_samples(tagger, params, store, ROWS, still, SEEDS, unlabelled=MORE)
+    found = fit_samples(
+        tagger, params, store, ROWS, replace(rule, layers=1), SEEDS, unlabelled=MORE
+    )
     for name, value in expected.items():
         assert torch.allclose(found[name].expand_as(value), value, atol=1e-9), name
 
@@ -206,7 +215,14 @@ def test_the_pupil_is_heard():
     tagger, params, store = target("bilstm")
     on_progress = []
     fit_samples(
-        tagger, params, store, ROWS, TAUGHT, SEEDS, MORE, lambda *told: on_progress.append(told)
+        tagger,
+        params,
+        store,
+        ROWS,
+        TAUGHT,
+        SEEDS,
+        unlabelled=MORE,
+        on_progress=lambda *told: on_progress.append(told),
     )
     assert on_progress == [(step, 6) for step in range(1, 7)]
 
@@ -269,7 +285,7 @@ def test_text_without_labels_helps():
         return tagger.losses(params, batch, ["tag"])["tag"].item()
 
     alone = loss(fit_samples(tagger, first, store, rows, rule, [0]))
-    helped = loss(fit_samples(tagger, first, store, rows, rule, [0], more))
+    helped = loss(fit_samples(tagger, first, store, rows, rule, [0], unlabelled=more))
     assert helped < 0.85 * alone
 
 

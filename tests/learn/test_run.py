@@ -15,15 +15,17 @@ from typing import Any
 import pytest
 import tiny
 import torch
+from shared import CORPORA
 
 import hardner.meta.run
 from hardner import checkpoint
 from hardner.errors import HardnerError
+from hardner.jobs.progress import RunProgress
 from hardner.meta.config import merged, toml
 from hardner.meta.experiment import Experiment, experiment
 from hardner.meta.log import read_log
 from hardner.meta.network import build_network
-from hardner.meta.run import RunStatus, TrainingProgress, run_experiment
+from hardner.meta.run import RunStatus, run_experiment
 from hardner.meta.source_data import load_source_data
 from hardner.model.characters import ALPHABET
 from hardner.model.describe import load_model
@@ -241,7 +243,7 @@ def test_a_run_that_died_around_a_write_ends_as_if_it_had_not(
 
 
 def test_a_run_told_to_stop_goes_on_to_the_same_end(whole: Path, tmp_path: Path) -> None:
-    on_progress: list[TrainingProgress] = []
+    on_progress: list[RunProgress] = []
     sittings = 0
     while not run_experiment(
         small(), tmp_path / "run", on_progress.append, stop=lambda: True
@@ -251,9 +253,9 @@ def test_a_run_told_to_stop_goes_on_to_the_same_end(whole: Path, tmp_path: Path)
             file.write('{"iteration": 99}\n' * 999 + '{"iterat')
     assert sittings == 11
     assert same(whole, tmp_path / "run")
-    done = [told.standing.iteration for told in on_progress]
+    done = [told.done for told in on_progress]
     assert done == sorted(done)
-    assert [told.standing.iteration for told in on_progress if told.scored] == [0, 3, 6, 9, 12]
+    assert [told.done for told in on_progress if told.milestone] == [0, 3, 6, 9, 12]
 
 
 def waits_for(folder: Path, lines: int, process: subprocess.Popen[str]) -> None:
@@ -324,7 +326,7 @@ def test_other_sentences_are_refused(tmp_path: Path) -> None:
 
 
 def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
-    def meanwhile(_: TrainingProgress) -> None:
+    def meanwhile(_: RunProgress) -> None:
         with pytest.raises(HardnerError, match="another run is at work"):
             run_experiment(small(), tmp_path / "run")
 
@@ -334,7 +336,7 @@ def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("train", [{"rate": 1e30}, {"rate": 3e38, "save": 1}])
 def test_a_loss_that_is_no_number_ends_the_run(train: dict[str, Any], tmp_path: Path) -> None:
     wild = small(train={**train, "clip": 0.0, "warmup": 1.0, "scaled": False, "iterations": 400})
-    with pytest.raises(HardnerError, match=r"no number .*lower train.rate or inner.rate") as error:
+    with pytest.raises(HardnerError, match=r"not finite .*lower train.rate or inner.rate") as error:
         run_experiment(wild, tmp_path / "run")
     assert "\n" not in str(error.value)
     found = list(read_log(tmp_path / "run" / "log.jsonl"))
@@ -424,21 +426,21 @@ def pretrained(folder: Path) -> Path:
     from dataclasses import asdict
 
     from hardner.model.transformer import Transformer
-    from hardner.pretrain.masked import init
+    from hardner.pretrain.masked import init_masked
 
     transformer = Transformer(len(tiny.piece_list()), 16, 2, 2, 32)
-    params = init(transformer, torch.Generator().manual_seed(5))
+    params = init_masked(transformer, torch.Generator().manual_seed(5))
     files = {"tokenizer.json": tiny.tokenizer().to_str()}
     checkpoint.save_checkpoint(folder, params, {"transformer": asdict(transformer)}, files)
     return folder
 
 
-@pytest.mark.shared
+@pytest.mark.shared("NCBI-disease", "BC2GM", "S800")
 def test_real_corpora(tmp_path: Path) -> None:
     table = {
         "target": "Disease",
         "device": "cpu",
-        "data": {"root": str(Path(__file__).parents[3] / "shared" / "corpora")},
+        "data": {"root": str(CORPORA)},
         "encoder": {"dimension": 8, "hidden": 6, "letters": 4, "filters": 4, "recurrent": 4},
         "train": {"iterations": 2},
         "devel": {"every": 2, "episodes": 8},

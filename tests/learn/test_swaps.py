@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_fit import ROWS, RULE, SEEDS, target
 
+from hardner.adapt.augmentation import replace_mentions, with_mentions
 from hardner.adapt.fit import fit_samples
-from hardner.adapt.mention_replacement import replace_mentions, replacements_for, with_mentions
 from hardner.types import Sentence, Span
 
 
@@ -52,38 +52,28 @@ def test_sentences_take_the_mentions_of_others(sentences, most, seed):
     found = replace_mentions(sentences, most, seed)
     bearing = {row for row, sentence in enumerate(sentences) if sentence.spans}
     there = len(bearing) * (len(bearing) - 1)
-    assert len(found) == len({(s.place, s.giver) for s in found}) == min(most, there)
-    assert all({s.place, s.giver} <= bearing and s.place != s.giver for s in found)
+    assert len(found) == len({(s.context, s.donor) for s in found}) == min(most, there)
+    assert all({s.context, s.donor} <= bearing and s.context != s.donor for s in found)
     assert found == replace_mentions(sentences, most, seed)
-
-
-def test_samples_lie_one_after_the_other():
-    sentences = tiny.sentences("Gene")
-    samples = [sentences[:5], sentences[5:7]]
-    made, rows = replacements_for(samples, 7, (1, 2), 100)
-    assert rows is not None
-    own = [
-        len(replace_mentions(sample, 7, seed)) for sample, seed in zip(samples, (1, 2), strict=True)
-    ]
-    assert (rows >= 0).sum(1).tolist() == own
-    assert sorted(rows[rows >= 0]) == list(range(100, 100 + len(made)))
-    assert replacements_for(samples, 0, (1, 2), 100) == ([], None)
 
 
 @pytest.mark.parametrize("kind", ["bilstm", "transformer"])
 def test_what_is_swapped_is_learnt_in_the_same_number_of_steps(kind):
     tagger, params, _ = target(kind)
     sentences = tiny.sentences("Gene")
-    samples = [[sentences[row] for row in own] for own in ROWS]
-    made, replacements = replacements_for(samples, 10, SEEDS, len(sentences))
+    made = [
+        replacement.sentence
+        for own, seed in zip(ROWS, SEEDS, strict=True)
+        for replacement in replace_mentions([sentences[row] for row in own], 10, seed)
+    ]
     store = tagger.store([*sentences, *made])
-    found = fit_samples(tagger, params, store, ROWS, RULE, SEEDS, replacements=replacements)
+    replaced = len(sentences) + np.arange(len(made)).reshape(2, -1)
+    found = fit_samples(tagger, params, store, ROWS, RULE, SEEDS, replaced=replaced)
     alone = fit_samples(tagger, params, store, ROWS, RULE, SEEDS)
-    assert replacements is not None
-    whole = np.concatenate((ROWS, replacements), axis=1)
+    whole = np.concatenate((ROWS, replaced), axis=1)
     like = fit_samples(tagger, params, store, whole, RULE, SEEDS)
     assert all(torch.equal(found[n], like[n]) for n in found)
     assert any(not torch.equal(found[n], alone[n]) for n in found)
     longer = replace(RULE, passes=2.0)  # of the five sentences in threes: 4 steps, as before
-    found = fit_samples(tagger, params, store, ROWS, longer, SEEDS, replacements=replacements)
+    found = fit_samples(tagger, params, store, ROWS, longer, SEEDS, replaced=replaced)
     assert all(torch.equal(found[n], like[n]) for n in found)

@@ -3,13 +3,14 @@
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
 import tiny
 
-from hardner.adapt.fit import fit_samples, init_target_head
+from hardner.adapt.adapter import Adapter
 from hardner.adapt.recipe import Recipe, SelfTraining
+from hardner.adapt.sample import Sample
 from hardner.batch import TagSet
 from hardner.meta.optim import Optimizer
+from hardner.model.tagger import Model
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
@@ -35,10 +36,8 @@ def known(decoder: str = "crf") -> Predictor:
     whole = tiny.tagger("transformer", decoder)
     tag_sets = [TagSet("Gene", ("Gene",)), TagSet("Species", ("Species",))]
     params = whole.init(0)
-    target, start = init_target_head(whole, params, tag_sets[0], RULE, [0])
-    sentences = tiny.sentences("Gene")
-    rows = np.arange(len(sentences))[None]
-    fitted = fit_samples(target, start, target.store(sentences), rows, RULE, [0])
+    adapter = Adapter(Model(whole, params), tag_sets[0], RULE)
+    fitted = adapter.fit([Sample(tiny.sentences("Gene"))])
     both = whole.with_domains(tag_sets)
     decoders = {n: p.repeat(1, 2, *[1] * (p.dim() - 2)) for n, p in fitted.items() if n[0] == "d"}
     return Predictor(both, fitted | decoders, (1.5, 0.8))

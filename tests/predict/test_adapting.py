@@ -8,21 +8,24 @@ import tiny
 import torch
 from adapted import DRUGS, RULE, known
 
-from hardner.adapt import checks as guard
-from hardner.adapt import cross_validation as crossval
+from hardner.adapt import checks
 from hardner.adapt import workflow as adapting
+from hardner.adapt.adapter import Adapter
+from hardner.adapt.augmentation import replace_mentions
 from hardner.adapt.checks import AdaptationRefused
-from hardner.adapt.cross_validation import Course, count_spans, cross_validate, folds_of
-from hardner.adapt.examples import examples
-from hardner.adapt.fit import fit_samples, init_target_head
+from hardner.adapt.cross_validation import count_spans, cross_validate, find_spans
+from hardner.adapt.fit import fit_samples
 from hardner.adapt.forecast import HeldOutScores, Interval, f1_of, forecast
+from hardner.adapt.sample import Sample, folds_of, parts_of
 from hardner.adapt.workflow import adapt_predictor
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
 from hardner.model.describe import load_model, parameter_shapes, save_model
 from hardner.model.encoders import EncoderWithCopies
-from hardner.tag.added_heads import Model
+from hardner.model.tagger import Model
+from hardner.seeds import seed_of
+from hardner.tag.added_heads import add_head
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
@@ -32,6 +35,11 @@ GENES = tiny.sentences("Gene")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: RULE)
+
+
+def drug_adapter(recipe):
+    model = Model(known().tagger, known().params)
+    return Adapter(model, TagSet("Drug", ("Drug",)), recipe)
 
 
 def renamed(sentences, label):
@@ -61,22 +69,29 @@ def test_a_new_type_is_learnt():
     assert report.seconds > 0
 
 
-def test_what_is_learnt_is_the_mean_of_fits_that_begin_alike(monkeypatch):
-    alone = adapt_predictor(known(), DRUGS).predictor.params
-    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, start="zero"))
+@pytest.mark.parametrize("average_folds", [False, True])
+def test_users_get_what_the_adapter_fits(monkeypatch, average_folds):
+    """The model that `hardner adapt` hands over is the one that the evaluation scores."""
+    recipe = replace(
+        RULE, average_folds=average_folds, replacements=8, negatives=2, start="zero", steps=80
+    )
+    monkeypatch.setattr(adapting, "recipe_for", lambda *_: recipe)
     found = adapt_predictor(known(), DRUGS).predictor.params
-    given = examples(DRUGS, None)
-    course = adapting._course(known(), given, None, 0)
-    rows = [range(9), *(fold.learnt for fold in folds_of(given.sentences, 3))]
-    (whole,) = course.fitted(rows[:1], lambda models: None)
-    parts = course.fitted(rows[1:], lambda models: None)
+    fitted = adapting.adapter_for(known(), "Drug").fit([Sample(DRUGS)])
+    assert found.keys() == fitted.keys()
+    assert all(torch.equal(value, fitted[name]) for name, value in found.items())
+
+
+def test_folds_are_averaged_with_the_fit_to_all():
+    sample, adapter = Sample(DRUGS), drug_adapter(RULE)
+    whole = adapter.fit([sample])
+    parts = [adapter.fit([part]) for part in parts_of(sample, folds_of(sample), 0)]
+    assert len(parts) == 3
+    found = drug_adapter(replace(RULE, average_folds=True)).fit([sample])
     for name, value in found.items():
         each = np.stack([model[name].numpy() for model in (whole, *parts)])
         np.testing.assert_allclose(value.numpy(), each.mean(0), atol=1e-6)
     assert any(not torch.equal(found[name], whole[name]) for name in found)
-    apart = replace(course, rule=RULE)
-    (whole,) = apart.fitted(rows[:1], lambda models: None)
-    assert all(torch.equal(alone[name], whole[name]) for name in alone)
 
 
 def test_the_seed_decides():
@@ -121,10 +136,9 @@ def test_a_second_type_can_be_kept_too():
 
 def test_only_what_has_changed_is_held_twice():
     rule = replace(RULE, layers=1)
-    course = _course(known(), DRUGS, rule)
-    (params,) = course.fitted([range(9)], lambda models: None)
+    adapter = drug_adapter(rule)
     model = Model(known().tagger, known().params)
-    tagger, whole = adapting.grafted(model, Model(course.tagger, params))
+    tagger, whole = add_head(model, Model(adapter.tagger, adapter.fit([Sample(DRUGS)])))
     assert isinstance(tagger.encoder, EncoderWithCopies)
     changed = {name for names in tagger.encoder.changed for name in names}
     assert changed and all(n.startswith(("encoder.layer1.", "encoder.norm.")) for n in changed)
@@ -248,29 +262,29 @@ def test_what_learns_nothing_is_refused(monkeypatch):
 
 def test_guards_by_hand():
     sentence = Sentence(("a", "b", "c", "d"), (Span(0, 1, "X"),))
-    guard.check_spans([sentence], [[Span(1, 2, "X")]])
-    guard.check_spans([sentence], [[Span(0, 2, "X")]])
+    checks.check_spans([sentence], [[Span(1, 2, "X")]])
+    checks.check_spans([sentence], [[Span(0, 2, "X")]])
     with pytest.raises(
         AdaptationRefused, match="tags nothing, not even the mentions it learnt from"
     ):
-        guard.check_spans([sentence], [[]])
+        checks.check_spans([sentence], [[]])
     with pytest.raises(
         AdaptationRefused, match="nearly everything: 75% of the words where 25% are right"
     ):
-        guard.check_spans([sentence], [[Span(0, 3, "X")]])
-    guard.check_loss(2.0, 1.0)
+        checks.check_spans([sentence], [[Span(0, 3, "X")]])
+    checks.check_loss(2.0, 1.0)
     for after in (2.0, 3.0, float("nan")):
         with pytest.raises(AdaptationRefused, match="the loss on the sentences went from 2 to"):
-            guard.check_loss(2.0, after)
+            checks.check_loss(2.0, after)
     with pytest.raises(AdaptationRefused, match=r"\(w is not finite\)"):
-        guard.check_finite([{"v": torch.ones(1), "w": torch.tensor([0.0, torch.inf])}])
+        checks.check_finite([{"v": torch.ones(1), "w": torch.tensor([0.0, torch.inf])}])
 
 
 def test_plain_text_must_not_be_tagged_all_over():
     text = [Sentence(("a", "b", "c", "d"))] * 2
-    guard.check_text(text, [[Span(0, 4, "X")], []])
+    checks.check_text(text, [[Span(0, 4, "X")], []])
     with pytest.raises(AdaptationRefused, match="tags 62% of the words of unlabelled text"):
-        guard.check_text(text, [[Span(0, 4, "X")], [Span(3, 4, "X")]])
+        checks.check_text(text, [[Span(0, 4, "X")], [Span(3, 4, "X")]])
 
 
 def test_text_without_labels_is_learnt_from(monkeypatch):
@@ -307,7 +321,7 @@ def test_text_must_not_end_up_tagged_all_over(monkeypatch):
         assert len(text) == len(found) == 4
         raise AdaptationRefused("all over")
 
-    monkeypatch.setattr(guard, "check_text", everything)
+    monkeypatch.setattr(checks, "check_text", everything)
     monkeypatch.setattr(adapting, "_CHECKED_UNLABELLED", 4)
     with pytest.raises(AdaptationRefused, match="all over"):
         adapt_predictor(known(), DRUGS[:3], unlabelled=tiny.sentences("Disease"))
@@ -320,30 +334,30 @@ def test_a_close_call_is_no_reason_to_refuse():
     seen = forecast(large, None, 4)
     better = counts + np.array([[0, 0, 0], [0, 0, -1.0], [0, 0, 0], [0, 0, 0]])
     assert f1_of(better) > f1_of(counts)
-    assert guard.chance_of(better, large, seen) < guard.SURE
+    assert checks.chance_of(better, large, seen) < checks.SURE
     sure = np.array([[1.0, 0, 0]] * 40)
     poor = HeldOutScores(30, np.array([[0.0, 1, 1]] * 40))
-    assert guard.chance_of(sure, poor, forecast(poor, None, 40)) > 0.99
+    assert checks.chance_of(sure, poor, forecast(poor, None, 40)) > 0.99
     with pytest.raises(AdaptationRefused):
-        guard.check_better("Gene", 1.0, 0.99, forecast(poor, None, 40))
+        checks.check_better("Gene", 1.0, 0.99, forecast(poor, None, 40))
 
 
 def test_best_label():
-    assert guard.best_label({}) is None
+    assert checks.best_label({}) is None
     counts = {"A": np.array([[0.0, 1, 1]]), "B": np.array([[1.0, 0, 1]])}
-    assert guard.best_label(counts) == ("B", pytest.approx(2 / 3))
+    assert checks.best_label(counts) == ("B", pytest.approx(2 / 3))
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 20])
 def test_folds_part_the_sentences_and_spread_the_mentions(count):
     sentences = [Sentence((f"w{i}",), (Span(0, 1, "X"),) * (i % 2)) for i in range(count)]
-    folds = folds_of(sentences, 3)
+    folds = folds_of(Sample(tuple(sentences)), 3)
     assert len(folds) == min(3, count)
-    assert sorted(row for fold in folds for row in fold.held) == list(range(count))
-    assert all(sorted(f.learnt + f.held) == list(range(count)) for f in folds)
-    with_mentions = [sum(bool(sentences[row].spans) for row in fold.held) for fold in folds]
+    assert sorted(row for fold in folds for row in fold.held_out) == list(range(count))
+    assert all(sorted(f.train + f.held_out) == list(range(count)) for f in folds)
+    with_mentions = [sum(bool(sentences[row].spans) for row in fold.held_out) for fold in folds]
     assert max(with_mentions) - min(with_mentions) <= 1
-    sizes = [len(fold.held) for fold in folds]
+    sizes = [len(fold.held_out) for fold in folds]
     assert max(sizes) - min(sizes) <= 1
 
 
@@ -352,33 +366,36 @@ def test_a_mention_is_not_both_learnt_and_held_out(seed):
     words = ["a b", "b c", "c d", "e", "E", "f", "g", "h", "i"]
     spans = [tuple(Span(i, i + 1, "X") for i in range(len(w.split()))) for w in words]
     sentences = [Sentence(tuple(w.split()), s) for w, s in zip(words, spans, strict=True)]
-    folds = folds_of(sentences, 3, seed)
-    assert [len(fold.held) for fold in folds] == [3, 3, 3]
+    folds = folds_of(Sample(tuple(sentences), (seed,)), 3)
+    assert [len(fold.held_out) for fold in folds] == [3, 3, 3]
     for fold in folds:
-        assert {0, 1, 2} <= set(fold.held) or {0, 1, 2}.isdisjoint(fold.held)
-        assert {3, 4} <= set(fold.held) or {3, 4}.isdisjoint(fold.held)
-    same = [Sentence(("w", str(i)), (Span(0, 1, "X"),)) for i in range(7)]
-    assert sorted(len(fold.held) for fold in folds_of(same, 3, seed)) == [1, 3, 3]
+        assert {0, 1, 2} <= set(fold.held_out) or {0, 1, 2}.isdisjoint(fold.held_out)
+        assert {3, 4} <= set(fold.held_out) or {3, 4}.isdisjoint(fold.held_out)
+    same = tuple(Sentence(("w", str(i)), (Span(0, 1, "X"),)) for i in range(7))
+    folds = folds_of(Sample(same, (seed,)), 3)
+    assert sorted(len(fold.held_out) for fold in folds) == [1, 3, 3]
 
 
-def test_folds_are_judged_on_what_they_have_not_seen():
-    course = _course(known(), DRUGS, RULE)
-    seen = cross_validate(course, 3, lambda models: None)
-    assert (seen.large.learnt, seen.small.learnt) == (6, 3)
-    for held in seen.models:
-        gold = [DRUGS[row].spans for row in held.rows]
-        found = spans_of(course.predictor(held.params), [DRUGS[row] for row in held.rows])
+def test_folds_are_scored_on_what_they_have_not_seen():
+    adapter = drug_adapter(RULE)
+    folded = cross_validate(adapter, Sample(DRUGS), 3, lambda models: None)
+    assert (folded.large.learnt, folded.small.learnt) == (6, 3)
+    for params, held_out in folded.models:
+        gold = [DRUGS[row].spans for row in held_out]
+        found = find_spans(adapter, params, [DRUGS[row] for row in held_out])
         right = score(gold, found)
-        counts = seen.large.counts[held.rows].sum(0)
+        counts = folded.large.counts[held_out].sum(0)
         assert (right.tp, right.fp, right.fn) == tuple(counts)
-    mentions = [len(s.spans) * (row not in seen.models[0].rows) for row, s in enumerate(DRUGS)]
-    assert seen.small.counts[:, [0, 2]].sum(1).tolist() == mentions
+    first = folded.models[0].held_out
+    mentions = [len(s.spans) * (row not in first) for row, s in enumerate(DRUGS)]
+    assert folded.small.counts[:, [0, 2]].sum(1).tolist() == mentions
 
 
 def test_two_sentences_are_too_few_for_a_curve():
-    on_progress = []
-    assert cross_validate(_course(known(), DRUGS[:2], RULE), 3, on_progress.append).small is None
-    assert on_progress == [1, 1]
+    fitted = []
+    few = Sample(DRUGS[:2])
+    assert cross_validate(drug_adapter(RULE), few, 3, fitted.append).small is None
+    assert fitted == [1, 1]
 
 
 def test_counts_are_those_of_the_score():
@@ -391,48 +408,28 @@ def test_counts_are_those_of_the_score():
     assert count_spans([], []).shape == (0, 3)
 
 
-def test_nothing_fills_up_a_short_choice():
-    """As all are fitted at once on a GPU: rows of -1 change nothing."""
-    target, params = init_target_head(
-        known().tagger, known().params, TagSet("Drug", ("Drug",)), RULE, [0]
-    )
-    store = target.store(DRUGS)
+def test_padding_changes_nothing():
+    """As all samples are fitted at once on a GPU: rows of -1 change nothing."""
+    adapter = drug_adapter(RULE)
+    params, store = adapter.start([Sample(DRUGS)]), adapter.tagger.store(DRUGS)
     rows = [np.array([[0, 1, 2]]), np.array([[0, 1, 2, -1, -1]])]
     few = replace(RULE, steps=4)  # rounding grows with every step
-    plain, filled = (fit_samples(target, params, store, r, few, [0]) for r in rows)
+    plain, filled = (fit_samples(adapter.tagger, params, store, r, few, [0]) for r in rows)
     for name, value in plain.items():
         assert torch.allclose(value, filled[name], atol=1e-4), name
 
 
-def test_folds_learn_no_mention_that_they_are_judged_on(monkeypatch):
-    course = _course(known(), DRUGS, replace(RULE, replacements=16))
-    given: list[tuple[list[int], list[int]]] = []
-
-    def spy(tagger, params, store, rows, rule, seeds, more, on_progress, replacements):
-        given.extend(
-            (r[r >= 0].tolist(), s[s >= 0].tolist())
-            for r, s in zip(rows, replacements, strict=True)
-        )
-        return fit_samples(
-            tagger, params, store, rows, rule, seeds, more, on_progress, replacements
-        )
-
-    monkeypatch.setattr(crossval, "fit_samples", spy)
-    folds = [fold.learnt for fold in folds_of(DRUGS, 3)]
-    course.fitted([*folds, range(len(DRUGS))], lambda _: None)
-    assert [rows for rows, _ in given] == [*folds, list(range(len(DRUGS)))]
-    for rows, replacements in given:
-        made = [course.replacements[row - len(DRUGS)] for row in replacements]
-        assert made
-        assert all({swap.place, swap.giver} <= set(rows) for swap in made)
-    assert len(given[-1][1]) == len(course.replacements)
+def test_folds_learn_no_mention_that_they_are_scored_on():
+    sample = Sample(DRUGS, (3,))
+    folds = folds_of(sample)
+    every = {r.sentence: r for r in replace_mentions(DRUGS, 16, seed_of("swaps", 3))}
+    for fold, part in zip(folds, parts_of(sample, folds, 16), strict=True):
+        assert part.sentences == tuple(DRUGS[row] for row in fold.train)
+        assert part.replaced
+        made = [every[sentence] for sentence in part.replaced]
+        assert all({r.context, r.donor} <= set(fold.train) for r in made)
 
 
 def test_a_range_is_of_its_draws():
     found = Interval.of(np.linspace(0, 1, 1001))
     assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.05, 0.95))
-
-
-def _course(predictor, sentences, rule):
-    model = Model(predictor.tagger, predictor.params)
-    return Course(model, TagSet("Drug", ("Drug",)), {}, tuple(sentences), rule)

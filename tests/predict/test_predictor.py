@@ -4,13 +4,13 @@ import itertools
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import small_models as models
 import tiny
 import torch
 from sequences import truth
+from shared import CORPORA
 
 import hardner
 from hardner.errors import HardnerError
@@ -19,7 +19,6 @@ from hardner.schemes import tags_to_spans
 from hardner.tag.predictor import Predictor
 from hardner.types import Document, Passage, Sentence
 
-CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
 TEXT = (
     "Aspirin may worsen asthma in mice. BRCA1 is a gene; p53 is one too.\n\n"
     "Naïve β-cells 🧬 die when the 👩🏽‍🔬 adds 5-fluorouracil. المريض يعاني من الربو. "
@@ -98,7 +97,7 @@ def test_odd_texts() -> None:
         assert all(entity.text == text[entity.start : entity.end] for entity in entities)
 
 
-@pytest.mark.shared
+@pytest.mark.shared("BC5CDR-disease")
 def test_offsets_are_exact_on_a_whole_test_set() -> None:
     predictor = models.predictor()
     path = CORPORA / "BC5CDR-disease" / "test.tsv.xz"

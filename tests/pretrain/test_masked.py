@@ -15,14 +15,14 @@ from hardner.errors import HardnerError
 from hardner.model.layers import SCORING, scoped
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import (
-    NONE,
+    IGNORED,
     Pretraining,
-    batch,
-    disguise,
+    choose_masked,
+    corrupt,
     draw_blocks,
-    guess_loss,
-    hide,
-    init,
+    init_masked,
+    masked_batch,
+    masked_loss,
     masked_places,
     pretrain_steps,
 )
@@ -57,7 +57,7 @@ def words(row: list[int]) -> list[list[int]]:
 
 def test_whole_words_are_hidden_each_by_its_own_draw() -> None:
     text = blocks()
-    hidden = hide(text, INSIDE, 0.2, rng(1))
+    hidden = choose_masked(text, INSIDE, 0.2, rng(1))
     lengths: dict[int, list[bool]] = {}
     together = []
     for row, marks in zip(text.tolist(), hidden.tolist(), strict=True):
@@ -80,13 +80,13 @@ def test_whole_words_are_hidden_each_by_its_own_draw() -> None:
 def test_the_last_words_of_a_block_are_hidden_apart() -> None:
     text = torch.full((4000, 6), 7)
     text[:, 0] = 2
-    hidden = hide(text, INSIDE, 0.5, rng())
+    hidden = choose_masked(text, INSIDE, 0.5, rng())
     assert 0.45 < (hidden[:, -1] == hidden[:, -2]).float().mean() < 0.55
 
 
 def test_a_word_cut_by_the_start_of_a_block_is_hidden_whole() -> None:
     text = torch.tensor([[2, 300, 301, 302, 9, 303]]).repeat(2000, 1)
-    hidden = hide(text, INSIDE, 0.3, rng())
+    hidden = choose_masked(text, INSIDE, 0.3, rng())
     assert not hidden[:, 0].any()
     assert torch.equal(hidden[:, 1], hidden[:, 3])
     assert torch.equal(hidden[:, 4], hidden[:, 5])
@@ -96,8 +96,8 @@ def test_a_word_cut_by_the_start_of_a_block_is_hidden_whole() -> None:
 
 def test_of_the_hidden_8_in_10_are_masked_1_is_another_and_1_stays() -> None:
     text = blocks(2000)
-    hidden = hide(text, INSIDE, 0.2, rng(1))
-    shown = disguise(text, hidden, VOCABULARY, rng(2))
+    hidden = choose_masked(text, INSIDE, 0.2, rng(1))
+    shown = corrupt(text, hidden, VOCABULARY, rng(2))
     assert torch.equal(shown[~hidden], text[~hidden])
     before, after = text[hidden], shown[hidden]
     masks, same = after == 4, after == before
@@ -116,10 +116,10 @@ def test_all_hidden_places_are_gathered_and_their_number_is_fixed(shape: tuple[i
     sizes = set()
     for seed in range(30):
         text = blocks(*shape, seed)
-        hidden = hide(text, INSIDE, 0.2, rng(seed + 100))
+        hidden = choose_masked(text, INSIDE, 0.2, rng(seed + 100))
         places, gold = masked_places(text, hidden, 0.2)
         sizes.add(len(places))
-        there = gold != NONE
+        there = gold != IGNORED
         assert places[there].tolist() == hidden.flatten().nonzero()[:, 0].tolist()
         assert torch.equal(gold[there], text[hidden])
         assert len(set(places.tolist())) == len(places)
@@ -133,8 +133,8 @@ NETWORK = Transformer(VOCABULARY, size=16, layers=2, heads=2, inner=32)
 def test_the_loss_is_the_cross_entropy_of_the_hidden_with_the_tied_table() -> None:
     params = {n: p + 0.1 * torch.randn(p.shape, generator=rng(5)) for n, p in init_().items()}
     text = blocks(5, 12)
-    hidden = hide(text, INSIDE, 0.3, rng(1))
-    shown = disguise(text, hidden, VOCABULARY, rng(2))
+    hidden = choose_masked(text, INSIDE, 0.3, rng(1))
+    shown = corrupt(text, hidden, VOCABULARY, rng(2))
     vectors = NETWORK(scoped(params, "encoder"), shown[None], SCORING)[0]
     dense, norm = torch.nn.Linear(16, 16), torch.nn.LayerNorm(16)
     dense.weight.data, dense.bias.data = params["guess.weight"][0], params["guess.bias"][0]
@@ -143,7 +143,7 @@ def test_the_loss_is_the_cross_entropy_of_the_hidden_with_the_tied_table() -> No
     chances = (logits + params["guess.pieces"][0]).softmax(-1)  # [N, P, V]
     costs = [-chances[i, j, text[i, j]].log() for i, j in hidden.nonzero().tolist()]
     expected = torch.stack(costs).mean()
-    found = guess_loss(NETWORK, params, shown, *masked_places(text, hidden, 0.3))
+    found = masked_loss(NETWORK, params, shown, *masked_places(text, hidden, 0.3))
     torch.testing.assert_close(found, expected)
 
 
@@ -154,21 +154,25 @@ def test_the_loss_compiles_as_one_graph_for_all_batches() -> None:
         graphs.append(graph)
         return graph.forward
 
-    compiled = torch.compile(guess_loss, fullgraph=True, backend=backend)
+    compiled = torch.compile(masked_loss, fullgraph=True, backend=backend)
     for seed in range(3):
         text = blocks(4, 16, seed)
-        given = (init_(seed), text, *masked_places(text, hide(text, INSIDE, 0.2, rng(seed)), 0.2))
-        torch.testing.assert_close(compiled(NETWORK, *given), guess_loss(NETWORK, *given))
+        given = (
+            init_(seed),
+            text,
+            *masked_places(text, choose_masked(text, INSIDE, 0.2, rng(seed)), 0.2),
+        )
+        torch.testing.assert_close(compiled(NETWORK, *given), masked_loss(NETWORK, *given))
     assert len(graphs) == 1
 
 
 def init_(seed: int = 0) -> dict[str, Tensor]:
-    return init(NETWORK, rng(seed))
+    return init_masked(NETWORK, rng(seed))
 
 
 def test_nothing_hidden_costs_nothing() -> None:
     text = blocks(2, 8)
-    loss = guess_loss(
+    loss = masked_loss(
         NETWORK, init_(), text, *masked_places(text, torch.zeros_like(text).bool(), 0.2)
     )
     assert loss.item() == 0
@@ -189,14 +193,14 @@ def test_blocks_come_from_everywhere_and_pieces_may_have_16_bits() -> None:
 def test_each_step_and_seed_has_a_batch_of_its_own_whenever_asked() -> None:
     text = blocks(1, 500)[0].short()
     training = Pretraining(rows=8, width=500, seed=3)
-    first, again = (batch(text, INSIDE, training, 5) for _ in range(2))
+    first, again = (masked_batch(text, INSIDE, training, 5) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-    hidden = first.places[first.gold != NONE].tolist()
+    hidden = first.places[first.gold != IGNORED].tolist()
     for other in (
-        batch(text, INSIDE, training, 6),
-        batch(text, INSIDE, replace(training, seed=4), 5),
+        masked_batch(text, INSIDE, training, 6),
+        masked_batch(text, INSIDE, replace(training, seed=4), 5),
     ):
-        assert other.places[other.gold != NONE].tolist() != hidden
+        assert other.places[other.gold != IGNORED].tolist() != hidden
     back = first.shown.flatten().index_put(
         (first.places[: len(hidden)],), first.gold[: len(hidden)]
     )
@@ -222,7 +226,7 @@ def test_training_finds_what_the_context_tells() -> None:
     word = torch.randint(5, 15, (4000,), generator=rng(9))
     text = torch.stack((word, word + 30, word + 10, word + 40), 1).flatten().short()
     training = Pretraining(steps=200, rows=32, width=32, rate=2e-2)
-    optimizer = Muon(init(network, rng()), training.weight_decay)
+    optimizer = Muon(init_masked(network, rng()), training.weight_decay)
     losses = [float(loss) for loss in pretrain_steps(network, optimizer, text, inside, training)]
     assert losses[0] == pytest.approx(np.log(60), abs=0.1)
     assert np.mean(losses[-20:]) < 0.5 * np.log(10)  # log 10 is what its place tells of a piece
@@ -232,5 +236,5 @@ def test_training_finds_what_the_context_tells() -> None:
 def test_too_little_text_is_refused() -> None:
     text = torch.arange(20).short()
     steps = pretrain_steps(NETWORK, Muon(init_()), text, INSIDE, Pretraining(width=21))
-    with pytest.raises(HardnerError, match=r"the text has 20 pieces, a block 21; give more text"):
+    with pytest.raises(HardnerError, match=r"the text has 20 subwords, a block 21; give more text"):
         next(steps)

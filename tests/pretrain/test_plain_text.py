@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 import tiny
 from sayings import sayings, write
+from shared import CORPORA
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from hardner.errors import HardnerError
-from hardner.pretrain import pieces as module
-from hardner.pretrain.pieces import encode_text, pieces_of
-from hardner.pretrain.text import PlainText, held_out, plain
+from hardner.pretrain import text as module
+from hardner.pretrain.text import PlainText, encode_text, held_out, load_encoded, unspaced
 from hardner.pretrain.tokenizer import SPECIAL, continuing, load_tokenizer, train_tokenizer
-
-CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
 
 
 def test_lines_come_from_all_files_as_often_as_asked(tmp_path: Path) -> None:
@@ -32,7 +30,7 @@ def test_lines_come_from_all_files_as_often_as_asked(tmp_path: Path) -> None:
 def test_sentences_that_must_not_enter_do_not_however_they_are_spaced(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("IL-2 (interleukin) .\nA\u00a0b c\nIL-2 (interleukin) !\n a bc\nABC\n")
-    text = PlainText([path], {plain("IL - 2 ( interleukin ) ."), plain("Abc")})
+    text = PlainText([path], {unspaced("IL - 2 ( interleukin ) ."), unspaced("Abc")})
     assert list(text) == ["IL-2 (interleukin) !", "a bc", "ABC"]
     assert (text.lines, text.left_out) == (3, 2)
 
@@ -64,7 +62,7 @@ def test_devel_and_test_sentences_of_the_known_corpora_are_held_out(root: Path) 
     ]
     path.write_text("".join(" ".join(s.tokens) + "\n" for s in everything))
     text = PlainText([path], found)
-    assert {plain(line) for line in text} == kept - held
+    assert {unspaced(line) for line in text} == kept - held
     assert text.left_out + text.lines == len(everything)
     assert text.left_out >= sum(len(tiny.sentences(d, "test")) for d in ("Drug", "Gene"))
 
@@ -76,7 +74,7 @@ def test_a_root_without_corpora_is_refused(tmp_path: Path) -> None:
         held_out(tmp_path / "none")
 
 
-@pytest.mark.shared
+@pytest.mark.shared("NCBI-disease")
 def test_real_devel_and_test_sentences_are_held_out(tmp_path: Path) -> None:
     (tmp_path / "NCBI-disease").symlink_to(CORPORA / "NCBI-disease")
     found = held_out(tmp_path)
@@ -143,10 +141,10 @@ def test_tokenizers_that_do_not_serve_are_refused(tmp_path: Path, tokenizer: Tok
     with pytest.raises(HardnerError, match="not a WordPiece tokenizer"):
         load_tokenizer(path)
     Tokenizer(models.WordPiece({"[UNK]": 0, "[PAD]": 1}, unk_token="[UNK]")).save(str(path))
-    with pytest.raises(HardnerError, match=r"its piece 0 is \[UNK\], and must be \[PAD\]"):
+    with pytest.raises(HardnerError, match=r"its subword 0 is \[UNK\], and must be \[PAD\]"):
         load_tokenizer(path)
     large(65_537).save(str(path))
-    with pytest.raises(HardnerError, match="up to 65,536 of them"):
+    with pytest.raises(HardnerError, match="from 0 to at most 65,535"):
         load_tokenizer(path)
     tokenizer.save(str(path))
     assert load_tokenizer(path).to_str() == tokenizer.to_str()
@@ -184,7 +182,7 @@ def test_pieces_above_15_bits_stay_what_they_are(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("w5 w40000\nw65535 w32768 w32767\n")
     text = PlainText([path])
-    found = pieces_of(text, text.identity(), large(65_536), tmp_path).pieces
+    found = load_encoded(text, text.identity(), large(65_536), tmp_path).ids
     assert found.tolist() == [5, 40_000, 3, 65_535, 32_768, 32_767, 3]
 
 
@@ -192,23 +190,23 @@ def test_pieces_are_kept_mapped_and_made_anew_for_another_text(
     tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "text.txt")
-    banned = {plain(sayings(400)[0])}
+    banned = {unspaced(sayings(400)[0])}
     text = PlainText([path], banned)
-    first = pieces_of(text, text.identity(), tokenizer, tmp_path)
-    assert isinstance(first.pieces, np.memmap)
-    assert first.pieces.itemsize == 2
-    assert first.pieces.tolist() == joined(tokenizer, list(text))
+    first = load_encoded(text, text.identity(), tokenizer, tmp_path)
+    assert isinstance(first.ids, np.memmap)
+    assert first.ids.itemsize == 2
+    assert first.ids.tolist() == joined(tokenizer, list(text))
     assert (first.lines, first.left_out) == (text.lines, text.left_out)
     assert first.left_out >= 1
     with monkeypatch.context() as patch:
         patch.setattr(module, "encode_text", None)
-        again = pieces_of(PlainText([path], banned), text.identity(), tokenizer, tmp_path)
-        assert np.array_equal(again.pieces, first.pieces)
+        again = load_encoded(PlainText([path], banned), text.identity(), tokenizer, tmp_path)
+        assert np.array_equal(again.ids, first.ids)
         assert again[1:] == first[1:]
     write(path, seed=3)
-    other = pieces_of(PlainText([path]), PlainText([path]).identity(), tokenizer, tmp_path)
-    assert other.pieces.tolist() == joined(tokenizer, sayings(400, seed=3))
+    other = load_encoded(PlainText([path]), PlainText([path]).identity(), tokenizer, tmp_path)
+    assert other.ids.tolist() == joined(tokenizer, sayings(400, seed=3))
     assert other.left_out == 0
     (tmp_path / "pieces.npy").write_bytes(b"damaged")
     with pytest.raises(HardnerError, match=r"pieces.npy: damaged: .*; delete .*pieces.json"):
-        pieces_of(PlainText([path]), PlainText([path]).identity(), tokenizer, tmp_path)
+        load_encoded(PlainText([path]), PlainText([path]).identity(), tokenizer, tmp_path)

@@ -85,7 +85,7 @@ def test_the_encoder_learns_and_says_how_it_goes(call: Command, tmp_path: Path) 
     assert (code, said) == (0, "")
     first, second, last = on_progress.splitlines()
     losses = [
-        float(re.search(r"loss ([\d.]+), [\d,]+ pieces/s$", line)[1]) for line in (first, second)
+        float(re.search(r"loss ([\d.]+), [\d,]+ subwords/s$", line)[1]) for line in (first, second)
     ]
     assert first.startswith("60 of 120: ")
     assert losses[1] < losses[0] - 0.1

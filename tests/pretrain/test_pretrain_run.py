@@ -15,11 +15,11 @@ from sayings import write
 
 from hardner import checkpoint
 from hardner.errors import HardnerError
+from hardner.jobs.progress import RunProgress
 from hardner.model.encoders import PieceEncoder
 from hardner.model.subwords import Pieces
 from hardner.model.transformer import Transformer
-from hardner.pretrain.masked import Pretraining, init
-from hardner.pretrain.progress import PretrainingProgress
+from hardner.pretrain.masked import Pretraining, init_masked
 from hardner.pretrain.run import PretrainingPlan, run_pretraining, save_encoder
 from hardner.pretrain.tokenizer import load_tokenizer
 
@@ -78,15 +78,16 @@ def test_a_run_leaves_what_training_starts_from(whole: Path) -> None:
     assert [entry["step"] for entry in found.config["history"]] == [5, 10, 12]
     assert found.config["lines"] == 400
     state = tensors(whole)
+    begun = init_masked(transformer, torch.Generator().manual_seed(0))
     for name, value in found.tensors.items():
         torch.testing.assert_close(value, state[f"params.{name}"].half().float())
-        assert not torch.equal(value, init(transformer, torch.Generator().manual_seed(0))[name])
+        assert not torch.equal(value, begun[name])
 
 
 def test_a_run_told_to_stop_goes_on_to_the_same_bits(
     whole: Path, text: Path, tmp_path: Path
 ) -> None:
-    on_progress: list[PretrainingProgress] = []
+    on_progress: list[RunProgress] = []
     asked = iter([False] * 2 + [True] + [False] + [True])
     for expected in (3, 5):
         found = run_pretraining(
@@ -105,15 +106,15 @@ def test_a_run_told_to_stop_goes_on_to_the_same_bits(
     ).finished
     assert same(whole, tmp_path)
     assert not (tmp_path / ".hardner-left").exists()
-    steps = [told.step for told in on_progress if not told.doing]
+    steps = [told.done for told in on_progress if not told.stage]
     assert steps == sorted(steps)
-    assert {told.doing for told in on_progress} == {
+    assert {told.stage for told in on_progress} == {
         "reading the text",
         "learning the tokenizer",
         "encoding the text",
         "",
     }
-    assert sum(told.doing == "learning the tokenizer" for told in on_progress) == 1
+    assert sum(told.stage == "learning the tokenizer" for told in on_progress) == 1
 
 
 def test_a_finished_run_has_nothing_to_do_but_keeps_its_model(
@@ -171,14 +172,14 @@ def test_a_given_tokenizer_is_used(whole: Path, tmp_path: Path) -> None:
 
 def test_foreign_folders_are_refused(text: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(HardnerError, match="is not empty and holds no pre-training"):
+    with pytest.raises(HardnerError, match="is not empty and holds no run"):
         run_pretraining([text], tmp_path, PLAN, device="cpu")
     with pytest.raises(HardnerError, match="cannot be made"):
         run_pretraining([text], tmp_path / "notes.txt", PLAN, device="cpu")
 
 
 def test_two_runs_in_one_folder_are_refused(text: Path, tmp_path: Path) -> None:
-    def meanwhile(_: PretrainingProgress) -> None:
+    def meanwhile(_: RunProgress) -> None:
         if (tmp_path / "run" / "tokenizer.json").is_file():
             with pytest.raises(HardnerError, match="another run is at work"):
                 run_pretraining([text], tmp_path / "run", PLAN, device="cpu")
@@ -199,7 +200,7 @@ def test_text_that_failed_can_be_mended(text: Path, tmp_path: Path) -> None:
 
 def test_a_loss_that_is_no_number_ends_the_run(text: Path, tmp_path: Path) -> None:
     wild = changed(rate=1e30, steps=50)
-    with pytest.raises(HardnerError, match=r"the loss is no number at step \d+; lower the rate"):
+    with pytest.raises(HardnerError, match=r"the loss is not finite at step \d+; lower the rate"):
         run_pretraining([text], tmp_path, wild, device="cpu", every=10)
     state = tmp_path / "state"
     assert not state.exists() or all(t.isfinite().all() for t in tensors(tmp_path).values())
@@ -222,7 +223,7 @@ def test_devices_that_are_not_here_are_refused(text: Path, tmp_path: Path) -> No
 
 def test_no_file_of_a_model_is_above_16_mib(whole: Path, tmp_path: Path) -> None:
     transformer = Transformer(28_000, layers=1)
-    params = init(transformer, torch.Generator().manual_seed(0))
+    params = init_masked(transformer, torch.Generator().manual_seed(0))
     assert params["encoder.pieces"].shape == (1, 28_000, 384)
     save_encoder(tmp_path / "m", transformer, params, load_tokenizer(whole / "tokenizer.json"), {})
     sizes = {path.name: path.stat().st_size for path in (tmp_path / "m").iterdir()}
@@ -276,7 +277,7 @@ def test_what_the_other_model_lacks_learns_alone_at_first(
     run_pretraining([text], tmp_path / "alone", alone, device="cpu")
     found = tensors(tmp_path / "alone", "model")
     assert all(torch.equal(found[n], body[n]) for n in body)
-    fresh = init(shape, torch.Generator().manual_seed(0))["encoder.pieces"]
+    fresh = init_masked(shape, torch.Generator().manual_seed(0))["encoder.pieces"]
     assert not torch.allclose(found["encoder.pieces"], fresh, atol=1e-2)
     run_pretraining([text], tmp_path / "later", plan, device="cpu", every=5)
     later = tensors(tmp_path / "later", "model")

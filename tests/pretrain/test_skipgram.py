@@ -13,11 +13,18 @@ from sayings import GROUPS, sayings, write
 
 from hardner.errors import HardnerError
 from hardner.files import atomic_binary
-from hardner.pretrain import words as module
-from hardner.pretrain.progress import PretrainingProgress
-from hardner.pretrain.skipgram import Lines, SkipGram, _Floats, train_skipgram, train_vectors
+from hardner.jobs.progress import RunProgress
+from hardner.pretrain import skipgram as module
+from hardner.pretrain.skipgram import (
+    END_OF_LINE,
+    EpochLines,
+    SkipGram,
+    _Floats,
+    read_words,
+    train_skipgram,
+    train_vectors,
+)
 from hardner.pretrain.skipgram import write_word2vec as write_vectors
-from hardner.pretrain.words import END, read_words
 from hardner.text import tokenize
 from hardner.vectors import load_vectors
 
@@ -35,7 +42,7 @@ def test_words_are_counted_and_numbered_by_frequency(monkeypatch: pytest.MonkeyP
     assert found.counts.tolist() == sorted(found.counts.tolist(), reverse=True)
     assert found.ids.dtype == np.int32
     expected = [word for line in words for word in (*(w for w in line if counts[w] >= 3), None)]
-    shown = [None if i == END else found.words[i] for i in found.ids]
+    shown = [None if i == END_OF_LINE else found.words[i] for i in found.ids]
     assert shown == [None, *expected]
 
 
@@ -51,11 +58,11 @@ def test_gensim_gets_every_word_of_every_line_in_each_epoch(
 ) -> None:
     monkeypatch.setattr("hardner.pretrain.skipgram._LONGEST", 4)
     text = read_words(["a b c d e f", "", "g", "b a"], 1)
-    on_progress: list[PretrainingProgress] = []
-    lines = Lines(text, 2, on_progress.append)
+    on_progress: list[RunProgress] = []
+    lines = EpochLines(text, 2, on_progress.append)
     assert list(lines) == [["a", "b", "c", "d"], ["e", "f"], ["g"], ["b", "a"]] == list(lines)
     assert lines.total == 9
-    assert [(told.step, told.steps, told.milestone) for told in on_progress] == [
+    assert [(told.done, told.total, told.milestone) for told in on_progress] == [
         (9, 18, True),
         (18, 18, True),
     ]
@@ -107,7 +114,7 @@ def test_vectors_can_be_read_by_hardner_and_by_gensim(tmp_path: Path) -> None:
     text = write(tmp_path / "text.txt", 200)
     with text.open("a") as file:
         file.write("β-carotene β-carotene\n")
-    on_progress: list[PretrainingProgress] = []
+    on_progress: list[RunProgress] = []
     done = train_vectors([text], tmp_path / "v.bin", SMALL, on_progress=on_progress.append)
     ours = load_vectors(tmp_path / "v.bin", ["Lyon", "β", "carotene", "absent"])
     theirs = KeyedVectors.load_word2vec_format(str(tmp_path / "v.bin"), binary=True)
@@ -116,8 +123,8 @@ def test_vectors_can_be_read_by_hardner_and_by_gensim(tmp_path: Path) -> None:
     assert set(ours.words) == {"Lyon", "β", "carotene"}
     for word, row in zip(ours.words, ours.matrix, strict=True):
         assert np.array_equal(theirs[word], np.asarray(row))
-    assert (on_progress[0].doing, on_progress[-1].milestone) == ("reading the text", True)
-    assert on_progress[-1].step == on_progress[-1].steps > 0
+    assert (on_progress[0].stage, on_progress[-1].milestone) == ("reading the text", True)
+    assert on_progress[-1].done == on_progress[-1].total > 0
 
 
 def test_the_same_seed_gives_the_same_file_and_another_another(tmp_path: Path) -> None:
@@ -133,7 +140,7 @@ def test_the_same_seed_gives_the_same_file_and_another_another(tmp_path: Path) -
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "v.bin"
     path.write_bytes(b"old")
-    bad = pytest.raises(HardnerError, match="no number; lower the rate")
+    bad = pytest.raises(HardnerError, match="not finite; lower the rate")
     with bad, atomic_binary(path) as file:
         write_vectors(file, ["a"], np.array([[math.nan]], np.float32))
     with pytest.raises(ValueError, match="shorter"), atomic_binary(path) as file:
@@ -143,7 +150,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path) -> None:
-    on_progress: list[PretrainingProgress] = []
+    on_progress: list[RunProgress] = []
     with pytest.raises(HardnerError, match="no such file or folder"):
         train_vectors(
             ["none.txt"], tmp_path / "no" / "v.bin", SMALL, on_progress=on_progress.append

@@ -1,20 +1,18 @@
 """Fit one model to many samples at once, a captured step at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from hardner.adapt.cached_layers import cache_lower_layers, cached_names, mean_decoder, upper_tagger
-from hardner.adapt.negatives import negative_sentences
+from hardner.adapt.cached_layers import cache_lower_layers, cached_names, upper_tagger
 from hardner.adapt.recipe import Recipe
 from hardner.adapt.self_training import TeacherLabels, label_by_teacher
-from hardner.batch import Ints, Store, TagSet
+from hardner.batch import Ints, Store
 from hardner.meta.inner import (
     PROTOTYPES,
     InnerLoop,
@@ -27,42 +25,13 @@ from hardner.model.layers import Mode, Params, part_of
 from hardner.model.runtime import CudaGraphRunner, autocast, fit_autocast
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
-from hardner.types import Sentence
+from hardner.types import Progress
 
-_Floats = NDArray[np.float64]
-Heard = Callable[[int, int], None]
-"""Told how many steps are done, of how many."""
-NEGATIVES_PER_STEP_POOL = 50
-"""Background sentences that there are for each one of a step."""
 _LENGTH_JITTER = 0.3
-"""By what share a sentence may pass for longer or shorter when those of like length are put
-together: else they would be the same ones in every pass."""
+"""Lengths are scaled by up to this share before sentences are batched by length: without it, a
+batch would hold the same sentences in every pass."""
 _GRAPH_SHAPES = 3
-"""Of the batches of a fit on a GPU."""
-
-
-def init_target_head(
-    tagger: Tagger, params: Params, tag_set: TagSet, adaptation: Recipe, seeds: Sequence[int]
-) -> tuple[Tagger, Params]:
-    """The tagger with a decoder for a target alone, and its parameters: a new decoder a sample."""
-    target = tagger.with_domains([tag_set])
-    if adaptation.decoder:
-        target = replace(target, decoder=adaptation.decoder)
-    device = next(iter(params.values())).device
-    fresh = [target.init_decoder(torch.Generator().manual_seed(seed)) for seed in seeds]
-    decoder = {n: torch.cat([p[n] for p in fresh]).to(device) for n in fresh[0]}  # [M, 1, ...]
-    if adaptation.start == "zero":
-        decoder = {n: torch.zeros_like(p) for n, p in decoder.items()}
-    elif adaptation.start == "mean" and len(tag_set.labels) == 1:
-        mean = mean_decoder(tagger, params)
-        decoder |= {n: p.expand_as(decoder[n]).clone() for n, p in mean.items() if n in decoder}
-    shared = {n: p for n, p in params.items() if part_of(n) in ("encoder", "frozen")}
-    return target, shared | decoder
-
-
-def negatives_for(adaptation: Recipe) -> tuple[Sentence, ...]:
-    """What must lie behind the sentences in a store that is fitted to: what a step draws from."""
-    return negative_sentences()[: NEGATIVES_PER_STEP_POOL * adaptation.negatives]
+"""Batch shapes of a fit on a GPU, at most: each is captured as a CUDA graph of its own."""
 
 
 def fit_samples(
@@ -70,66 +39,49 @@ def fit_samples(
     params: Params,
     store: Store,
     rows: Ints,
-    adaptation: Recipe,
+    recipe: Recipe,
     seeds: Sequence[int],
+    *,
+    negatives: Ints | None = None,
     unlabelled: Ints | None = None,
-    on_progress: Heard | None = None,
-    replacements: Ints | None = None,
+    replaced: Ints | None = None,
+    on_progress: Progress | None = None,
 ) -> Params:
-    """The parameters fitted to each sample: those of the adapted parts have a task axis.
+    """The parameters fitted to each sample: those of the fitted parts have a task axis.
 
-    Where a sample has sentences without labels as well, what is fitted to the others is its
-    teacher: it says what it thinks of them, and from the same start a pupil is fitted to all.
+    `hardner.adapt.adapter.Adapter` puts the store and its rows together.
 
     Args:
         tagger: The network, with a decoder for the target.
         params: Where to start, shared or with a copy for each sample; left as they are.
-        store: The sentences; its last ones are `negatives_for` the rule.
-        rows: Of each sample, [M, K]; -1 for none.
-        adaptation: The rule.
+        store: The sentences that the rows point into.
+        rows: The labelled sentences of each sample, [M, K]; -1 for none.
+        recipe: How to fit.
         seeds: Of each sample; they decide the order of its sentences.
-        unlabelled: Rows whose labels do not count, of each sample, [M, N]; -1 for none.
+        negatives: Negative sentences that steps draw from, [N], if the recipe wants any.
+        unlabelled: Sentences for self-training of each sample, [M, N]; -1 for none.
+        replaced: Sentences with replaced mentions of each sample, [M, V]; -1 for none.
         on_progress: Called after each step of self-training.
-        replacements: Rows of sentences with replaced mentions, of each sample, [M, V]; -1: none.
     """
-    if adaptation.prototypes:
+    if recipe.negatives and (negatives is None or not len(negatives)):
+        raise ValueError("the recipe learns from negative sentences, and none are given")
+    if recipe.prototypes:
         batch = store.batch(torch.from_numpy(rows).to(store.device), store.widths(rows.ravel()))
         params = adapt_tasks(tagger, params, [batch], PROTOTYPES).new
     given = params
-    if adaptation.layers:
-        tagger = upper_tagger(tagger, params, adaptation.layers)
+    if recipe.layers:
+        tagger = upper_tagger(tagger, params, recipe.layers)
         store = cache_lower_layers(tagger, params, store)
         params = {n: p for n, p in params.items() if n not in cached_names(tagger)}
-    learnt = rows if replacements is None else np.concatenate((rows, replacements), axis=1)
-    inner = adaptation.inner(rows.shape[1])
-    samples = _Samples(tagger, params, store, learnt, adaptation, inner, seeds)
+    learnt = rows if replaced is None else np.concatenate((rows, replaced), axis=1)
+    inner = recipe.inner(rows.shape[1])
+    samples = _Samples(tagger, params, store, learnt, recipe, inner, seeds, negatives)
     found = samples.averaged()
     if unlabelled is not None:
-        with autocast(adaptation.precision, store.device):
+        with autocast(recipe.precision, store.device):
             teacher_labels = label_by_teacher(tagger, found, store, unlabelled)
         found = samples.averaged(teacher_labels, on_progress)
-    return given | add_o_bias(found, o_bias_for(adaptation, store, rows))
-
-
-def o_bias_for(adaptation: Recipe, store: Store, rows: Ints) -> _Floats:
-    """How cautious to be after each sample, [M], whose sentences are at rows [M, K].
-
-    A sentence with two mentions is counted beside them, as a few say little about how close
-    mentions stand.
-    """
-    mentions = store.mentions[rows]
-    close: _Floats = (mentions.sum(1) + 2.0) / ((mentions > 0).sum(1) + 1.0)
-    bold: _Floats = adaptation.o_bias_size / (rows >= 0).sum(1)
-    return adaptation.o_bias_density / close**2 + adaptation.o_bias - bold
-
-
-def add_o_bias(params: Params, o_bias: _Floats) -> Params:
-    """The parameters of each sample with so much, [M], added to the score of being outside."""
-    if not o_bias.any():
-        return params
-    bias = params["decoder.bias"].clone()  # [M, 1, C]
-    bias[..., 0] += torch.from_numpy(o_bias).to(bias).unsqueeze(1)
-    return params | {"decoder.bias": bias}
+    return given | found
 
 
 class _Samples(NamedTuple):
@@ -139,15 +91,16 @@ class _Samples(NamedTuple):
     params: Params
     store: Store
     rows: Ints
-    rule: Recipe
+    recipe: Recipe
     inner: InnerLoop
     seeds: Sequence[int]
+    negatives: Ints | None
 
     def averaged(
-        self, teacher_labels: TeacherLabels | None = None, on_progress: Heard | None = None
+        self, teacher_labels: TeacherLabels | None = None, on_progress: Progress | None = None
     ) -> Params:
         """The mean of the parameters fitted to each sample in different orders."""
-        ways = self.rule.restarts
+        ways = self.recipe.restarts
         many = self._replace(
             params={
                 n: p.repeat_interleave(ways, 0) if p.shape[0] > 1 else p
@@ -162,12 +115,12 @@ class _Samples(NamedTuple):
             for n, p in found.items()
         }
 
-    def fitted(self, teacher_labels: TeacherLabels | None, on_progress: Heard | None) -> Params:
+    def fitted(self, teacher_labels: TeacherLabels | None, on_progress: Progress | None) -> Params:
         """The parameters fitted to each sample, and to lessons if there are any."""
-        tagger, params, store, rows, rule, inner, seeds = self
+        tagger, params, store, rows, recipe, inner, seeds, _ = self
         if teacher_labels:
-            steps = max(inner.steps, rule.self_training.steps)
-            inner = replace(inner, steps=steps, rate=inner.rate * rule.self_training.rate)
+            steps = max(inner.steps, recipe.self_training.steps)
+            inner = replace(inner, steps=steps, rate=inner.rate * recipe.self_training.rate)
         order, more = self.order(inner.steps, teacher_labels)
         start = expand_per_task(params, inner.parts, len(rows))
         moving = [name for name in start if part_of(name) in inner.parts]
@@ -175,10 +128,10 @@ class _Samples(NamedTuple):
         state = inner.optimizer.init({name: current[name] for name in moving})
         replay = CudaGraphRunner([current[name] for name in moving] + list(state.values()))
         fused = inner.optimizer.rule == "adamw"
-        mode = Mode(rule.dropout)
+        mode = Mode(recipe.dropout)
         iterate_averaging = IterateAverage(
             [current[name] for name in moving],
-            inner.steps - int(rule.iterate_averaging * inner.steps),
+            inner.steps - int(recipe.iterate_averaging * inner.steps),
         )
         for step, (drawn, widths) in enumerate(zip(order, batch_widths(store, order), strict=True)):
             torch.manual_seed(seed_of("dropout", step, *seeds))
@@ -192,12 +145,12 @@ class _Samples(NamedTuple):
                         tagger,
                         batch,
                         drawn[:, -more:],
-                        rule.self_training.pseudo_label_weight,
+                        recipe.self_training.pseudo_label_weight,
                         mode,
                     )
                 else:
                     losses = losses_on(tagger, batch, mode)
-                with fit_autocast(rule.precision, store.device):
+                with fit_autocast(recipe.precision, store.device):
                     done = inner_step(losses, current, start, inner, state, rate, inplace=fused)
                 return [done.moved[name] for name in moving] + [done.state[k] for k in state], []
 
@@ -211,18 +164,17 @@ class _Samples(NamedTuple):
     def order(self, steps: int, teacher_labels: TeacherLabels | None) -> tuple[Ints, int]:
         """What each step learns from: [steps, M, sentences]; so many at the end have no labels."""
         widths = self.store.tags.widths
-        parts = [length_batches(self.rows, widths, steps, self.rule.batch, self.seeds)]
-        if size := len(negatives_for(self.rule)):
-            last = len(self.store.tags.widths) - 1
+        parts = [length_batches(self.rows, widths, steps, self.recipe.batch, self.seeds)]
+        if self.recipe.negatives and self.negatives is not None:
             draws = [np.random.default_rng(seed) for seed in self.seeds]
-            shape = (steps, self.rule.negatives)
-            beside = [draw.integers(last - size, last, shape) for draw in draws]
-            parts.append(np.stack(beside, axis=1))
+            shape = (steps, self.recipe.negatives)
+            drawn = [draw.integers(len(self.negatives), size=shape) for draw in draws]
+            parts.append(self.negatives[np.stack(drawn, axis=1)])
         if teacher_labels:
             others = [seed_of("unlabelled", seed) for seed in self.seeds]
             parts.append(
                 length_batches(
-                    teacher_labels.rows, widths, steps, self.rule.self_training.batch, others
+                    teacher_labels.rows, widths, steps, self.recipe.self_training.batch, others
                 )
             )
         return np.concatenate(parts, axis=2), parts[-1].shape[2] if teacher_labels else 0

@@ -79,6 +79,9 @@ class Recipe:
     are unlike theirs."""
     self_training: SelfTraining = SelfTraining()
     """Used where there are sentences without labels only."""
+    average_folds: bool = False
+    """Whether `hardner adapt` averages the fit to all sentences with those of cross-validation,
+    which have been paid for, in place of restarts."""
 
     def inner(self, sentences: int) -> InnerLoop:
         """The rule for so many sentences."""
@@ -155,6 +158,7 @@ _QUICK_TRANSFORMER = replace(
     o_bias=1.0,
     o_bias_density=0.0,
     self_training=SelfTraining(steps=50),
+    average_folds=True,
 )
 
 RECIPES: dict[str, dict[str, Recipe]] = {

@@ -1,7 +1,7 @@
 """A few labelled sentences of a new type -> a predictor for it, and what to expect of it.
 
-Nothing that would do harm gets out: what collapsed, diverged or is worse than a head that the
-model has already is refused (`hardner.adapt.checks`).
+An adaptation that collapsed, diverged or is worse than a label that the model has already is
+refused (`hardner.adapt.checks`).
 """
 
 import time
@@ -10,43 +10,44 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
-from hardner.adapt import checks as guard
+from hardner.adapt import checks
+from hardner.adapt.adapter import Adapter, average_params
 from hardner.adapt.cross_validation import (
-    Course,
     CrossValidation,
-    Heard,
-    average_params,
     count_fits,
     count_spans,
     cross_validate,
+    find_spans,
 )
 from hardner.adapt.examples import Examples, examples
 from hardner.adapt.forecast import Forecast, forecast
-from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
+from hardner.adapt.recipe import encoder_kind, recipe_for
+from hardner.adapt.sample import FOLDS, Sample
 from hardner.adapt.self_training import usable_sentences
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.model.describe import load_model
 from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Tagger
-from hardner.tag.added_heads import Model, add_head, first_copy
+from hardner.model.tagger import Model, Tagger
+from hardner.tag.added_heads import add_head, first_copy
 from hardner.tag.calibration import best_temperature, loss_of
 from hardner.tag.predictor import Predictor
-from hardner.types import Sentence, Span
+from hardner.types import Progress, Sentence, Span
 
-FOLDS = 3
 _USEFUL_HEAD_F1 = 0.5
-"""F1 on the sentences from which on a label of the model is what the new one starts from."""
+"""The new type starts from a label of the model that reaches this F1 on the given sentences."""
 _CHECKED_UNLABELLED = 200
-"""Unlabelled sentences that must not end up all tagged."""
+"""Unlabelled sentences that are tagged to see that not nearly everything is a mention."""
 _MOST_UNLABELLED = {"cpu": 300, "cuda": 1200}
 """Unlabelled sentences that are learnt from, at most."""
 _SELF_TRAINING_COST = 10
-"""The work of one that learns from them is counted as so many models."""
+"""Self-training counts as so many fitted models in the progress shown."""
 _TEMPERATURE_PRIOR = 10
-"""Mentions whose weight a temperature of 1 has beside those that were held out."""
+"""A temperature of 1 counts as much as so many held-out mentions."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def adapt_predictor(
     folds: int = FOLDS,
     seed: int = 0,
     force: bool = False,
-    on_progress: Heard | None = None,
+    on_progress: Progress | None = None,
 ) -> AdaptationResult:
     """Fit a predictor to the mentions of a label.
 
@@ -98,7 +99,7 @@ def adapt_predictor(
         folds: Of the cross-validation.
         seed: The same gives the same outcome.
         force: Whether a label that the predictor finds better as it is may be adapted to.
-        heard: Called as the work goes on.
+        on_progress: Called as the work goes on.
 
     Raises:
         Refused: The outcome would do harm.
@@ -108,37 +109,37 @@ def adapt_predictor(
     if keep and given.label in predictor.labels:
         taken = f"the model finds {given.label!r} already"
         raise HardnerError(f"{taken}; name the new type otherwise, or do not keep the model's own")
-    before = _as_it_is(predictor, given)
-    known = guard.best_label(before)
-    course = _course(predictor, given, known, seed)
-    text = _text(unlabelled or (), given, predictor.device, seed)
+    before = _scores_as_it_is(predictor, given)
+    known = checks.best_label(before)
+    adapter = adapter_for(predictor, given.label, known)
+    text = _unlabelled(unlabelled or (), given, predictor.device, seed)
+    sample = Sample(given.sentences, (seed,), text)
     models = count_fits(len(given.sentences), folds)
     tick = _ticker(on_progress, models + (_SELF_TRAINING_COST if text else 0))
-    seen = cross_validate(course, folds, tick) if len(given.sentences) > 1 else None
-    (params,) = (replace(course, unlabelled=text) if text else course).fitted(
-        [range(len(given.sentences))], tick, lambda done, of: tick(_parts(done, of))
-    )
-    if seen and not text and course.rule.start == "zero":
-        params = average_params([params, *(held.params for held in seen.models)])
-    _check(course, params, seen)
+    folded = cross_validate(adapter, sample, folds, tick) if len(given.sentences) > 1 else None
+    # The outcome is that of `adapter.fit([sample])`, but cross-validation has fitted the folds.
+    once = adapter.with_recipe(replace(adapter.recipe, average_folds=False))
+    params = once.fit([sample], lambda done, of: tick(_cost_of_step(done, of)))
+    tick(1)
+    if folded and adapter.recipe.average_folds and not text:
+        params = average_params([params, *(model.params for model in folded.models)])
+    _check(adapter, params, given, folded)
     notes, expected = list(given.notes), None
     if text:
-        found = course.predictor(params).spans(text[:_CHECKED_UNLABELLED])
-        guard.check_text(
-            text[:_CHECKED_UNLABELLED], [[span for span, _ in spans] for spans in found]
-        )
+        checked = text[:_CHECKED_UNLABELLED]
+        checks.check_text(checked, find_spans(adapter, params, checked))
     elif unlabelled is not None:
         notes.append("the unlabelled text holds no sentence that can be learnt from")
-    if seen:
-        expected = forecast(seen.large, seen.small, len(given.sentences), seed=seed)
-    if seen and expected and known:
-        chance = guard.chance_of(before[known[0]], seen.large, expected, seed)
+    if folded:
+        expected = forecast(folded.large, folded.small, len(given.sentences), seed=seed)
+    if folded and expected and known:
+        chance = checks.chance_of(before[known[0]], folded.large, expected, seed)
         if not force:
-            guard.check_better(*known, chance, expected)
+            checks.check_better(*known, chance, expected)
         if chance >= 0.5:
             notes.append(f"the model's own {known[0]} reaches F1 {known[1]:.2f} as it is")
-    made = Model(course.tagger, params)
-    temperatures = [_temperature(course, seen)]
+    made = Model(adapter.tagger, params)
+    temperatures = [_temperature(adapter, given, folded)]
     if keep:
         made = add_head(Model(predictor.tagger, predictor.params), made)
         temperatures = [*predictor.temperatures, *temperatures]
@@ -156,45 +157,44 @@ def adapt_predictor(
     return AdaptationResult(adapted, report)
 
 
-def _as_it_is(predictor: Predictor, given: Examples) -> dict[str, guard._Counts]:
+def adapter_for(
+    predictor: Predictor, label: str, known: tuple[str, float] | None = None
+) -> Adapter:
+    """What fits a predictor to a new label, on its device.
+
+    Fits start from the predictor's own encoder and its decoder for a ``known`` label that is good
+    at the new one (a name and its F1). Without such a label they start from the encoder that comes
+    with the predictor for new types.
+    """
+    start = first_copy(Model(predictor.tagger, predictor.params))
+    scheme = start.tagger.tag_sets[0].scheme
+    tag_set = TagSet(_domain(predictor.tagger, label), (label,), scheme)
+    decoder = _decoder_for(start, known[0]) if known and known[1] >= _USEFUL_HEAD_F1 else {}
+    if predictor.start and not decoder:
+        start = _read(predictor.start, predictor.device)
+    # On a CPU, where a user waits for it, fewer and larger steps.
+    preset = "quick" if predictor.device == "cpu" else "best"
+    recipe = recipe_for(preset, encoder_kind(start.tagger))
+    return Adapter(start, tag_set, recipe, decoder)
+
+
+def _scores_as_it_is(predictor: Predictor, given: Examples) -> dict[str, NDArray[np.float64]]:
     """How each label of a predictor does in place of the new one."""
     gold = [sentence.spans for sentence in given.sentences]
     found = [[span for span, _ in spans] for spans in predictor.spans(given.sentences)]
     return {
-        label: count_spans(gold, [_renamed(spans, label, given.label) for spans in found])
+        label: count_spans(gold, [_relabelled(spans, label, given.label) for spans in found])
         for label in predictor.labels
     }
 
 
-def _renamed(spans: Iterable[Span], old: str, new: str) -> list[Span]:
+def _relabelled(spans: Iterable[Span], old: str, new: str) -> list[Span]:
     return [span._replace(label=new) for span in spans if span.label == old]
-
-
-def _course(
-    predictor: Predictor, given: Examples, known: tuple[str, float] | None, seed: int
-) -> Course:
-    """Fits from a decoder of the predictor that is good at the new type, and the encoder it reads.
-
-    Where there is none, from the encoder that the predictor's new types begin with.
-    """
-    start = first_copy(Model(predictor.tagger, predictor.params))
-    scheme = start.tagger.tag_sets[0].scheme
-    tag_set = TagSet(_domain(predictor.tagger, given.label), (given.label,), scheme)
-    decoder = _decoder_for(start, known[0]) if known and known[1] >= _USEFUL_HEAD_F1 else {}
-    if predictor.start and not decoder:
-        start = _read(predictor.start, predictor.device)
-    rule = _rule(start.tagger, predictor.device)
-    return Course(start, tag_set, decoder, given.sentences, rule, predictor.device, seed)
 
 
 def _read(folder: Path, device: str) -> Model:
     tagger, params = load_model(folder)
     return Model(tagger, {name: value.to(device) for name, value in params.items()})
-
-
-def _rule(tagger: Tagger, device: str) -> Recipe:
-    """The best one; on a CPU, where a user would wait for it, the quick one."""
-    return recipe_for("quick" if device == "cpu" else "best", encoder_kind(tagger))
 
 
 def _domain(tagger: Tagger, label: str) -> str:
@@ -225,22 +225,22 @@ def _cut(name: str, value: Tensor, tags: list[int]) -> Tensor:
     return cut[..., tags] if name == "decoder.transitions" else cut
 
 
-def _text(
+def _unlabelled(
     unlabelled: Iterable[Sentence], given: Examples, device: str, seed: int
 ) -> tuple[Sentence, ...]:
-    """Sentences to learn from without labels: none that are labelled, and no more than can be."""
+    """Sentences for self-training: none that are labelled, and no more than the device can take."""
     labelled = {sentence.tokens for sentence in given.sentences}
     every = [replace(s, spans=()) for s in unlabelled if s.tokens not in labelled]
     chosen = usable_sentences(every, seed)[: _MOST_UNLABELLED["cpu" if device == "cpu" else "cuda"]]
     return tuple(every[row] for row in chosen)
 
 
-def _parts(done: int, steps: int) -> int:
-    """How many parts of a pupil its latest step completed."""
+def _cost_of_step(done: int, steps: int) -> int:
+    """What the latest step of self-training adds to the progress, in models."""
     return _SELF_TRAINING_COST * done // steps - _SELF_TRAINING_COST * (done - 1) // steps
 
 
-def _ticker(on_progress: Heard | None, total: int) -> Callable[[int], None]:
+def _ticker(on_progress: Progress | None, total: int) -> Callable[[int], None]:
     """Counts fitted models."""
     done = 0
 
@@ -253,26 +253,28 @@ def _ticker(on_progress: Heard | None, total: int) -> Callable[[int], None]:
     return tick
 
 
-def _check(course: Course, params: Params, seen: CrossValidation | None) -> None:
-    guard.check_finite([params, *(held.params for held in (seen.models if seen else ()))])
-    fresh = replace(course, decoder={}).start(0)
-    guard.check_loss(course.loss(fresh), course.loss(params))
-    guard.check_spans(course.sentences, course.spans(params, range(len(course.sentences))))
+def _check(
+    adapter: Adapter, params: Params, given: Examples, folded: CrossValidation | None
+) -> None:
+    checks.check_finite([params, *(model.params for model in (folded.models if folded else ()))])
+    fresh = Adapter(adapter.model, adapter.tag_set, adapter.recipe).start([Sample(given.sentences)])
+    checks.check_loss(adapter.loss(fresh, given.sentences), adapter.loss(params, given.sentences))
+    checks.check_spans(given.sentences, find_spans(adapter, params, given.sentences))
 
 
-def _temperature(course: Course, seen: CrossValidation | None) -> float:
-    """Under which held-out labels are likeliest, drawn towards 1 where they are few."""
-    held = [
-        (params, [course.sentences[row] for row in rows])
-        for params, rows in (seen.models if seen else ())
+def _temperature(adapter: Adapter, given: Examples, folded: CrossValidation | None) -> float:
+    """The temperature under which held-out labels are likeliest, shrunk towards 1 if few."""
+    held_out = [
+        (model.params, [given.sentences[row] for row in model.held_out])
+        for model in (folded.models if folded else ())
     ]
     losses = [
-        loss_of(course.predictor(params), sentences, 0)
-        for params, sentences in held
+        loss_of(Predictor(adapter.tagger, params, device=str(adapter.device)), sentences, 0)
+        for params, sentences in held_out
         if any(sentence.spans for sentence in sentences)
     ]
     if not losses:
         return 1.0
-    mentions = sum(len(s.spans) for _, sentences in held for s in sentences)
+    mentions = sum(len(s.spans) for _, sentences in held_out for s in sentences)
     best = best_temperature(lambda temperatures: sum(loss(temperatures) for loss in losses))
     return float(round(best ** (mentions / (mentions + _TEMPERATURE_PRIOR)), 4))

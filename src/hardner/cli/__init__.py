@@ -14,18 +14,16 @@ from hardner import __version__
 from hardner.cli.adapt import adapt_command
 from hardner.cli.convert import convert_command
 from hardner.cli.corpora import corpora_command
-from hardner.cli.curves import curves
 from hardner.cli.distil import distil_command
 from hardner.cli.errors import errors_command
 from hardner.cli.evaluate import evaluate_command
 from hardner.cli.export import export_command
 from hardner.cli.hardness import hardness_command
 from hardner.cli.model import model_app
-from hardner.cli.plot import plot_command
 from hardner.cli.pretrain import pretrain_app
+from hardner.cli.results import plot_command, table_command
 from hardner.cli.serve import serve_command
 from hardner.cli.suggest import suggest_command
-from hardner.cli.table import table_command
 from hardner.cli.tag import tag_command
 from hardner.cli.train import TRAIN_CONTEXT, experiments_command, train_command
 from hardner.errors import HardnerError
@@ -84,7 +82,6 @@ app.command("errors", rich_help_panel=_RESEARCH)(errors_command)
 app.command("hardness", rich_help_panel=_RESEARCH)(hardness_command)
 app.command("table", rich_help_panel=_RESEARCH)(table_command)
 app.command("plot", rich_help_panel=_RESEARCH)(plot_command)
-app.command("curves", rich_help_panel=_RESEARCH)(curves)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -26,6 +26,9 @@ from rich.progress import (
 from hardner.errors import FileError
 from hardner.formats import FORMATS
 from hardner.schemes import ALIASES, SCHEMES
+
+if TYPE_CHECKING:
+    from hardner.jobs.progress import RunProgress
 
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 _PATIENCE = 2.0
@@ -109,6 +112,35 @@ def progress_bar() -> Progress:
         transient=True,
         disable=not stderr.is_terminal,
     )
+
+
+class RunBar:
+    """The progress callback of a run: a bar on a terminal, else a line for each milestone."""
+
+    def __init__(self, unit: str = "") -> None:
+        """Args: ``unit`` is what the run's speed counts."""
+        self.bar, self.unit = progress_bar(), unit
+        self.task = self.bar.add_task("reading", total=None)
+        self.training = False
+
+    def __call__(self, told: "RunProgress") -> None:
+        if told.stage:
+            self.bar.update(self.task, description=told.stage)
+            return
+        if not self.training:  # the time left is reckoned from here
+            self.bar.reset(self.task, total=told.total, completed=told.done)
+        self.training = True
+        found = [] if told.loss is None else [f"loss {told.loss:.4f}"]
+        found += [] if told.devel is None else [f"devel {told.devel:.4f}"]
+        found += [f"{told.speed:,.0f} {self.unit}/s"] if told.speed else []
+        said = ", ".join(found)
+        self.bar.update(self.task, description=said or "starting", completed=told.done)
+        if told.milestone and self.bar.disable:
+            stderr.print(f"{told.done:,} of {told.total:,}: {said}", markup=False)
+
+    def reading(self, done: int, total: int | None) -> None:
+        """The callback for word vectors being read."""
+        self.bar.update(self.task, description="reading word vectors", completed=done, total=total)
 
 
 @contextmanager

@@ -15,8 +15,7 @@ from hardner.cli.corpora import CATALOGUE_OPTION
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
-    from hardner.evaluate.errors import Mistake
-    from hardner.evaluate.predictions import Predicted
+    from hardner.evaluate.errors import Mistake, PredictedSentence
 
 
 def errors_command(
@@ -54,17 +53,16 @@ def errors_command(
     - `hardner errors runs/hgda-species --corpus S800 --shots 20 --root ../shared/corpora`
     - `hardner errors runs/hgda-species --corpus S800 --shots 20 -n 3 --partial --json`
     """
-    from hardner.evaluate import predictions
-    from hardner.evaluate.errors import mistakes, totals
-    from hardner.evaluate.partial import lenient_scores
+    from hardner.evaluate.errors import find_mistakes, read_predictions, total_counts
+    from hardner.evaluate.score import lenient_scores
 
     if any(path.is_dir() for path in sources):
         if len(sources) > 1 or not corpus:
             raise HardnerError("give one model and its --corpus, or files of predictions alone")
         held = _predicted(sources[0], corpus, root, catalogue, shots, sample, preset)
     else:
-        held = [found for path in sources for found in predictions.read_predictions(path)]
-    total, wrong = totals(held), mistakes(held)
+        held = [found for path in sources for found in read_predictions(path)]
+    total, wrong = total_counts(held), find_mistakes(held)
     lenient = (
         lenient_scores([p.sentence.spans for p in held], [p.found for p in held]) if partial else {}
     )
@@ -90,10 +88,10 @@ def errors_command(
 
 def _predicted(
     path: Path, name: str, root: Path | None, catalogue: str, shots: int, sample: int, preset: str
-) -> "list[Predicted]":
+) -> "list[PredictedSentence]":
     """What a model says of a corpus, as it is or fitted to a sample."""
     from hardner.corpora import Corpora
-    from hardner.evaluate.predictions import Predicted
+    from hardner.evaluate.errors import PredictedSentence
     from hardner.evaluate.protocols import PROTOCOLS
     from hardner.evaluate.runners import FittedRunner, Runner, UnchangedRunner
     from hardner.evaluate.samples import draw_sample
@@ -112,14 +110,16 @@ def _predicted(
         drawn = {sample: {name: ()}}
         runner = UnchangedRunner(system, corpus, predictions=True)
     (scored,) = runner.scores(shots, drawn)
-    return [Predicted(*pair) for pair in zip(corpus.test, scored.predictions[0], strict=True)]
+    return [
+        PredictedSentence(*pair) for pair in zip(corpus.test, scored.predictions[0], strict=True)
+    ]
 
 
 def _table(wrong: "Sequence[Mistake]", count: int) -> Table:
-    from hardner.evaluate.errors import KINDS
+    from hardner.evaluate.errors import ERROR_KINDS
 
     table = Table("kind", "times", "right", "found", "first seen", box=None, pad_edge=False)
-    for kind in KINDS:
+    for kind in ERROR_KINDS:
         own = [m for m in wrong if m.kind == kind]
         for place, m in enumerate(own[:count]):
             named = [

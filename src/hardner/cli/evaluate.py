@@ -1,6 +1,6 @@
 """``hardner evaluate``: put models through a protocol, as far as that is not done yet."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from hardner.cli.common import (
     warnings_on_stderr,
 )
 from hardner.cli.corpora import CATALOGUE_OPTION
+from hardner.cli.train import PLUGIN_OPTION
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from hardner.evaluate.execute import CellDone, EvaluationFolders
     from hardner.evaluate.protocols import Protocol, Size
     from hardner.evaluate.system import System
-    from hardner.meta.run import TrainingProgress
+    from hardner.jobs.progress import ProgressCallback, RunProgress
 
 
 _KEPT = "interrupted; what was scored and trained is kept, and the same command goes on"
@@ -85,6 +86,7 @@ def evaluate_command(
         typer.Option(help="The folder that holds the corpora's folders; by default the run's."),
     ] = None,
     catalogue: CATALOGUE_OPTION = "",
+    plugin: PLUGIN_OPTION = None,
     out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("results"),
     name: Annotated[
         str, typer.Option(help="Of the row; a baseline's (D-Shift, AGG, ...) also says what to do.")
@@ -142,7 +144,7 @@ def evaluate_command(
         unlabelled=unlabelled,
     )
     for path in systems:
-        entry = SystemLoader(path, out, name, preset, vectors, device, root, catalogue)
+        entry = SystemLoader(path, out, name, preset, vectors, device, root, catalogue, plugin)
         with message_on_interrupt(_KEPT), _listening() as board:
             system = entry(plan, board.trains)
             desk = EvaluationFolders(
@@ -168,16 +170,17 @@ class SystemLoader:
     device: str
     root: Path | None
     catalogue: str
+    plugins: list[Path] | None
 
-    def __call__(
-        self, plan: "Protocol", on_progress: "Callable[[TrainingProgress], None] | None" = None
-    ) -> "System":
+    def __call__(self, plan: "Protocol", on_progress: "ProgressCallback | None" = None) -> "System":
         """Args: ``on_progress`` hears of its training, which Ctrl-C stops where it can go on."""
         from hardner.evaluate.system import system_of_folder
         from hardner.evaluate.training import system_of_experiment
         from hardner.jobs.device import resolve_device
         from hardner.meta.experiment_table import load_experiment, run_name
+        from hardner.meta.methods import load_plugins
 
+        load_plugins(self.plugins)
         if not self.trains:
             where = resolve_device(self.device)
             return system_of_folder(self.path, plan, self.name, self.preset, self.vectors, where)
@@ -254,9 +257,9 @@ class _Board:
         total = len(plan.targets) * len(plan.sizes) * plan.samples
         self.progress.update(self.task, description=method, total=total)
 
-    def trains(self, told: "TrainingProgress") -> None:
+    def trains(self, told: "RunProgress") -> None:
         """While it is trained."""
-        what = f"{self.method}, training, {told.standing.iteration:,} iterations"
+        what = f"{self.method}, training, {told.done:,} iterations"
         self.progress.update(self.task, description=what)
 
     def hears(self, done: "CellDone") -> None:

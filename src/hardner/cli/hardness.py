@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hardner.cli.common import stderr
+from hardner.cli.train import PLUGIN_OPTION
 
 if TYPE_CHECKING:
     from hardner.meta.hardness import TaskHardness
@@ -37,6 +38,7 @@ def hardness_command(
         Path | None, typer.Option(help="Draw each domain's weight over the run (.svg, .png).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    plugin: PLUGIN_OPTION = None,
 ) -> None:
     """Show the hardest and easiest tasks of a run with their sentences, entities in brackets.
 
@@ -50,7 +52,9 @@ def hardness_command(
     - `hardner hardness runs/hgda-disease --json`
     """
     from hardner.meta import hardness as learnt
+    from hardner.meta.methods import load_plugins
 
+    load_plugins(plugin)
     found = learnt.Hardness.of(run)
     last = len(found.weights) - 1
     chosen = [int(part) for part in iterations.split(",")] if iterations else [0, last // 2, last]

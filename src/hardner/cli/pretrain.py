@@ -1,21 +1,16 @@
-"""``hardner pretrain``: a language model and word vectors from plain text."""
+"""``hardner pretrain``: an encoder or word vectors from plain text."""
 
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from hardner.cli.common import DEVICE, interruptible, message_on_interrupt, progress_bar, stderr
+from hardner.cli.common import DEVICE, RunBar, interruptible, message_on_interrupt, stderr
 
-if TYPE_CHECKING:
-    from hardner.pretrain.progress import PretrainingCallback, PretrainingProgress
-
-pretrain_app = typer.Typer(help="Learn from plain text.", no_args_is_help=True)
+pretrain_app = typer.Typer(help="Pre-train on plain text.", no_args_is_help=True)
 
 Texts = Annotated[
     list[Path],
@@ -33,7 +28,7 @@ Seed = Annotated[int, typer.Option(min=0, help="The same one gives the same resu
 
 @pretrain_app.callback()
 def _root() -> None:
-    """Learn from plain text."""
+    """Pre-train on plain text."""
 
 
 @pretrain_app.command()
@@ -42,29 +37,29 @@ def encoder(
     out: Annotated[Path, typer.Option(help="The run's folder.")],
     tokenizer: Annotated[
         Path | None,
-        typer.Option(help="An earlier run's tokenizer.json; by default one is learnt first."),
+        typer.Option(help="An earlier run's tokenizer.json; by default one is trained first."),
     ] = None,
     vocabulary: Annotated[
-        int, typer.Option(min=100, max=65_536, help="Pieces of words to learn, if they are.")
+        int, typer.Option(min=100, max=65_536, help="Subwords of a tokenizer that is trained.")
     ] = 28_000,
     steps: Annotated[int, typer.Option(min=1)] = 10_000,
     rows: Annotated[int, typer.Option(min=1, help="Blocks of text a step.")] = 512,
-    width: Annotated[int, typer.Option(min=8, help="Pieces a block.")] = 256,
-    rate: Annotated[float, typer.Option(min=0, help="The highest learning rate.")] = 3e-3,
+    width: Annotated[int, typer.Option(min=8, help="Subwords a block.")] = 256,
+    rate: Annotated[float, typer.Option(min=0, help="Peak learning rate.")] = 3e-3,
     layers: Annotated[int, typer.Option(min=1)] = 6,
-    size: Annotated[int, typer.Option(min=2, help="Of a piece's vector.")] = 384,
-    heads: Annotated[int, typer.Option(min=1, help="Of the attention in a layer.")] = 6,
+    size: Annotated[int, typer.Option(min=2, help="Of a subword's vector.")] = 384,
+    heads: Annotated[int, typer.Option(min=1, help="Attention heads a layer.")] = 6,
     inner: Annotated[int, typer.Option(min=1, help="Features inside a layer.")] = 1536,
     start: Annotated[
         Path | None,
-        typer.Option("--from", help="An earlier run's model to go on from; the text may be other."),
+        typer.Option("--from", help="An earlier run's model to go on from; the text may differ."),
     ] = None,
     seed: Seed = 0,
     device: DEVICE = "auto",
     every: Annotated[int, typer.Option(min=1, help="Save a state after so many steps.")] = 1000,
     without: Without = None,
 ) -> None:
-    """Pre-train a transformer to guess hidden words.
+    """Pre-train a transformer by masked language modelling.
 
     The run's folder gets a tokenizer, the encoded text, a state and at the end the model, which
     `hardner train` starts from. The same command goes on from the state, whatever ended the last
@@ -77,29 +72,32 @@ def encoder(
     - `hardner pretrain encoder mine.txt --out runs/mine --from runs/pretrain/model --rate 1e-3`
     - `hardner pretrain encoder a.txt b.txt --out runs/b --tokenizer runs/pretrain/tokenizer.json`
     """
+    from hardner.jobs.run_folder import MODEL_FOLDER
     from hardner.pretrain.masked import Pretraining
-    from hardner.pretrain.run import MODEL, PretrainingPlan, run_pretraining
+    from hardner.pretrain.run import PretrainingPlan, run_pretraining
 
     training = Pretraining(steps, rows, width, rate, seed=seed)
     tokenizer = tokenizer or (start / "tokenizer.json" if start else None)
     plan = PretrainingPlan(tokenizer, vocabulary, size, layers, heads, inner, training, start)
-    with _listening("pieces") as on_progress, _stoppable(on_progress) as (told, stop):
-        standing = run_pretraining(
+    board = RunBar("subwords")
+    # Before training there is nothing to save, and Ctrl-C ends the run where it is.
+    with board.bar, interruptible(lambda: board.training) as stop:
+        status = run_pretraining(
             texts,
             out,
             plan,
             without=without,
             device=device,
             every=every,
-            on_progress=told,
+            on_progress=board,
             stop=stop,
         )
-    done = f"{standing.step:,} of {steps:,} steps{_left_out(standing.left_out)}"
-    if not standing.finished:
+    done = f"{status.step:,} of {steps:,} steps{_left_out(status.left_out)}"
+    if not status.finished:
         again = shlex.join(["hardner", *sys.argv[1:]])
         stderr.print(f"stopped after {done}; to go on: {again}", markup=False)
         raise typer.Exit(130)
-    stderr.print(f"{out / MODEL}: {done}", markup=False)
+    stderr.print(f"{out / MODEL_FOLDER}: {done}", markup=False)
 
 
 @pretrain_app.command()
@@ -107,10 +105,10 @@ def vectors(
     texts: Texts,
     out: Annotated[Path, typer.Option(metavar="FILE.bin", help="The file for the vectors.")],
     dimension: Annotated[int, typer.Option(min=1, help="Numbers a vector.")] = 200,
-    window: Annotated[int, typer.Option(min=1, help="Words to either side that count.")] = 5,
+    window: Annotated[int, typer.Option(min=1, help="Context words to either side.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the text.")] = 3,
-    least: Annotated[int, typer.Option(min=1, help="Words seen less often get none.")] = 5,
-    rate: Annotated[float, typer.Option(min=0, help="The highest learning rate.")] = 0.025,
+    least: Annotated[int, typer.Option(min=1, help="Rarer words get none.")] = 5,
+    rate: Annotated[float, typer.Option(min=0, help="Peak learning rate.")] = 0.025,
     seed: Annotated[
         int, typer.Option(min=0, help="The same one gives the same vectors on one thread.")
     ] = 0,
@@ -119,7 +117,7 @@ def vectors(
     ] = None,
     without: Without = None,
 ) -> None:
-    """Learn word vectors by skip-gram, with gensim.
+    """Train word vectors by skip-gram, with gensim.
 
     They are cased, of words as hardner splits them, in word2vec's binary layout.
 
@@ -139,56 +137,11 @@ def vectors(
         threads=threads or os.cpu_count() or 1,
         seed=seed,
     )
-    with (
-        message_on_interrupt("interrupted; nothing was written"),
-        _listening("words") as on_progress,
-    ):
-        done = train_vectors(texts, out, how, without=without, on_progress=on_progress)
+    board = RunBar("words")
+    with message_on_interrupt("interrupted; nothing was written"), board.bar:
+        done = train_vectors(texts, out, how, without=without, on_progress=board)
     stderr.print(f"{out}: {done.words:,} words{_left_out(done.left_out)}", markup=False)
 
 
 def _left_out(lines: int) -> str:
     return f", {lines:,} line{'s' if lines > 1 else ''} of text left out" if lines else ""
-
-
-@contextmanager
-def _listening(unit: str) -> "Iterator[PretrainingCallback]":
-    """A bar on a terminal, else a line for what is worth one."""
-    progress = progress_bar()
-    task = progress.add_task("", total=None)
-    begun = False
-
-    def on_progress(told: "PretrainingProgress") -> None:
-        nonlocal begun
-        if told.doing:
-            progress.update(task, description=told.doing)
-            return
-        if not begun:
-            progress.reset(task, total=told.steps, completed=told.step, description="starting")
-        begun = True
-        if not told.speed:
-            return
-        loss = "" if told.loss is None else f"loss {told.loss:.4f}, "
-        said = f"{loss}{told.speed:,.0f} {unit}/s"
-        progress.update(task, description=said, completed=told.step)
-        if told.milestone and progress.disable:
-            stderr.print(f"{told.step:,} of {told.steps:,}: {said}", markup=False)
-
-    with progress:
-        yield on_progress
-
-
-@contextmanager
-def _stoppable(
-    on_progress: "PretrainingCallback",
-) -> "Iterator[tuple[PretrainingCallback, Callable[[], bool]]]":
-    """A listener, and whether the user asked to stop; before training there is nothing to save."""
-    training = False
-
-    def told(what: "PretrainingProgress") -> None:
-        nonlocal training
-        training = not what.doing
-        on_progress(what)
-
-    with interruptible(lambda: training) as stop:
-        yield told, stop

@@ -4,9 +4,7 @@ import json
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from math import isnan
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +12,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hardner.cli.common import interruptible, progress_bar, stderr, warnings_on_stderr
+from hardner.cli.common import RunBar, interruptible, stderr, warnings_on_stderr
 from hardner.cli.corpora import CATALOGUE_OPTION
 from hardner.errors import HardnerError
 
+PLUGIN_OPTION = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py",
+        help="Run this file first, which may define a method. Only run files that you trust.",
+    ),
+]
 TRAIN_CONTEXT = {"ignore_unknown_options": True}
 """What the command line needs to pass dotted keys on to `train_command`."""
 
@@ -40,6 +46,7 @@ def train_command(
         bool, typer.Option("--show", help="Print all keys with their values, and exit.")
     ] = False,
     catalogue: CATALOGUE_OPTION = "",
+    plugin: PLUGIN_OPTION = None,
 ) -> None:
     """Train a tagger as an experiment says.
 
@@ -53,15 +60,18 @@ def train_command(
     - `hardner train maml/gene --inner.meta_gradient=exact --inner.steps 3`
     - `hardner train hgda/disease --show > mine.toml`
     - `hardner train mine.toml`
+    - `hardner train mine.toml --plugin my_method.py`
     - `torchrun --nproc-per-node 8 -m hardner train hgda/disease`
     """
     from hardner.jobs.device import resolve_device
+    from hardner.jobs.run_folder import MODEL_FOLDER
     from hardner.meta.config import merged, toml
     from hardner.meta.distributed import join_ranks
     from hardner.meta.experiment_table import load_experiment, run_name
-    from hardner.meta.folder import MODEL
+    from hardner.meta.methods import load_plugins
     from hardner.meta.run import run_experiment
 
+    load_plugins(plugin)
     name, overrides = _parsed(context, arguments)
     if catalogue:
         overrides = merged(overrides, {"data": {"catalogue": catalogue}})
@@ -71,12 +81,14 @@ def train_command(
         return
     folder = out or Path("runs", run_name(name))
     iterations = experiment.train.iterations
+    board = RunBar()
     with interruptible() as stop, join_ranks(resolve_device(experiment.device)) as ranks:
-        listening = _listening(iterations) if ranks.leads else _deaf()
-        with listening as (on_progress, reading):
-            standing = run_experiment(experiment, folder, on_progress, stop, reading, ranks)
-    if not ranks.leads:
-        raise typer.Exit(0 if standing.finished else 130)
+        if not ranks.leads:
+            with warnings.catch_warnings(action="ignore"):
+                followed = run_experiment(experiment, folder, stop=stop, ranks=ranks)
+            raise typer.Exit(0 if followed.finished else 130)
+        with warnings_on_stderr(), board.bar:
+            standing = run_experiment(experiment, folder, board, stop, board.reading, ranks)
     done = f"{standing.iteration:,} of {iterations:,} iterations"
     if not standing.finished:
         again = "the same command" if ranks.joined else shlex.join(["hardner", *sys.argv[1:]])
@@ -84,7 +96,7 @@ def train_command(
         raise typer.Exit(130)
     best = f", devel loss {standing.best:.4f} after {standing.best_at:,}" if standing.best else ""
     stderr.print(
-        f"{folder / MODEL}: {done}{best}; next: hardner hardness {shlex.quote(str(folder))}",
+        f"{folder / MODEL_FOLDER}: {done}{best}; next: hardner hardness {shlex.quote(str(folder))}",
         markup=False,
     )
 
@@ -141,39 +153,3 @@ def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[str, dict
     if len(names) != 1:
         context.fail(f"Expected one experiment, got {', '.join(names) or 'none'}.")
     return names[0], overrides
-
-
-@contextmanager
-def _deaf() -> Iterator[tuple[Callable[..., None], None]]:
-    """What a rank that does not lead is told with."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield lambda _: None, None
-
-
-@contextmanager
-def _listening(iterations: int) -> Iterator[tuple[Callable[..., None], Callable[..., None]]]:
-    """Whom to tell of a run and of reading before it: a bar on a terminal, else lines."""
-    from hardner.meta.run import TrainingProgress
-
-    progress = progress_bar()
-    task = progress.add_task("reading", total=iterations)
-    begun = False
-
-    def on_progress(told: TrainingProgress) -> None:
-        nonlocal begun
-        now = told.standing
-        if not begun:
-            progress.reset(task, completed=now.iteration, total=iterations)
-        begun = True
-        loss = "" if isnan(told.loss) else f"loss {told.loss:.4f}  "
-        devel = "" if now.devel is None else f"devel {now.devel:.4f}"
-        progress.update(task, description=loss + devel, completed=now.iteration)
-        if told.scored and progress.disable:
-            stderr.print(f"{now.iteration:,} of {iterations:,}: {loss}{devel}", markup=False)
-
-    def reading(done: int, total: int | None) -> None:
-        progress.update(task, description="reading word vectors", completed=done, total=total)
-
-    with warnings_on_stderr(), progress:
-        yield on_progress, reading

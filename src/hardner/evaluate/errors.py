@@ -1,59 +1,117 @@
-"""The commonest wrong mentions: where the ends were wrong, what was missed, what was made up."""
+"""Error analysis: predictions beside the gold mentions, and the commonest errors in them."""
 
-from collections.abc import Iterable, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from hardner.evaluate.predictions import Predicted
-from hardner.evaluate.score import Breakdown, breakdown, error_kind
+from hardner.errors import FileError
+from hardner.evaluate.results import Result
+from hardner.evaluate.score import ErrorCounts, count_errors, error_kind
+from hardner.files import atomic_write, lines
 from hardner.types import Sentence, Span
 
 ErrorKind = Literal["boundary", "type", "missed", "spurious"]
-KINDS: tuple[ErrorKind, ...] = ("boundary", "type", "missed", "spurious")
+ERROR_KINDS: tuple[ErrorKind, ...] = ("boundary", "type", "missed", "spurious")
 _CONTEXT_WORDS = 6
-"""Of the context, on each side."""
+"""Shown on each side of an error."""
+
+
+@dataclass(frozen=True)
+class PredictedSentence:
+    """A sentence with its gold spans, and the spans that were predicted."""
+
+    sentence: Sentence
+    found: tuple[Span, ...]
+
+
+def write_predictions(
+    folder: Path,
+    results: Sequence[Result],
+    sentences: Sequence[Sentence],
+    predictions: Sequence[Sequence[tuple[Span, ...]]],
+) -> None:
+    """Write a file for each result, a JSON line for each sentence with a gold or predicted span."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for result, found in zip(results, predictions, strict=True):
+        with atomic_write(folder / prediction_file(result)) as file:
+            for sentence, spans in zip(sentences, found, strict=True):
+                if sentence.spans or spans:
+                    line = {
+                        "id": sentence.id,
+                        "tokens": sentence.tokens,
+                        "gold": sentence.spans,
+                        "found": spans,
+                    }
+                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def prediction_file(result: Result) -> str:
+    """The name of the file with a result's predictions."""
+    parts = (
+        *(result.protocol, result.method, result.encoder, result.preset, result.corpus),
+        *(str(result.size), str(result.sample), result.config),
+        *([f"{result.unlabelled}-unlabelled"] if result.unlabelled else []),
+    )
+    return "_".join(re.sub(r"[^\w.+-]+", "-", part) for part in parts) + ".jsonl.xz"
+
+
+def read_predictions(path: str | Path) -> Iterator[PredictedSentence]:
+    """The sentences of a file of predictions."""
+    for number, line in lines(path):
+        try:
+            held = json.loads(line)
+            gold, found = (tuple(Span(*span) for span in held[key]) for key in ("gold", "found"))
+            sentence = Sentence(tuple(held["tokens"]), gold, held["id"])
+        except (ValueError, KeyError, TypeError):
+            raise FileError(path, "not a line of predictions", number) from None
+        yield PredictedSentence(sentence, found)
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """Mentions that were wrong in the same way."""
+    """The same error, made once or several times."""
 
     kind: ErrorKind
     right: tuple[str, ...]
-    """The right mention and its label; empty where there is none."""
+    """The gold mention and its label; empty for a spurious one."""
     found: tuple[str, ...]
-    """The found mention and its label; empty where nothing was found."""
+    """The predicted mention and its label; empty for a missed one."""
     count: int
     context: str
-    """Of the first of them: right mentions in square brackets, found ones in braces."""
+    """Of the first of them: gold mentions in square brackets, predicted ones in braces."""
     sentence: str
-    """The id of its sentence."""
+    """The id of the first one's sentence."""
 
 
-def totals(predictions: Iterable[Predicted]) -> Breakdown:
-    """The counts behind the mistakes."""
+def total_counts(predictions: Iterable[PredictedSentence]) -> ErrorCounts:
+    """True positives and errors of all labels together."""
     held = list(predictions)
-    found = breakdown([p.sentence.spans for p in held], [p.found for p in held])
-    return sum(found.values(), Breakdown())
+    counts = count_errors([p.sentence.spans for p in held], [p.found for p in held])
+    return sum(counts.values(), ErrorCounts())
 
 
-def mistakes(predictions: Iterable[Predicted]) -> list[Mistake]:
-    """All of them, the commonest of each kind first."""
+def find_mistakes(predictions: Iterable[PredictedSentence]) -> list[Mistake]:
+    """All errors, grouped by the words and labels involved; the commonest of each kind first."""
     seen: dict[tuple[ErrorKind, tuple[str, ...], tuple[str, ...]], Mistake] = {}
     for predicted in predictions:
-        for kind, right, found in _pairs(predicted):
-            sentence = predicted.sentence
-            place = (kind, _named(sentence, right), _named(sentence, found))
-            before = seen.get(place)
+        sentence = predicted.sentence
+        for kind, right, found in _errors_of(predicted):
+            same = (kind, _words_and_label(sentence, right), _words_and_label(sentence, found))
+            before = seen.get(same)
             context = before.context if before else _context(sentence, right, found)
             first = before.sentence if before else sentence.id
-            count = before.count + 1 if before else 1
-            seen[place] = Mistake(*place, count, context, first)
-    return sorted(seen.values(), key=lambda m: (KINDS.index(m.kind), -m.count, m.right, m.found))
+            seen[same] = Mistake(*same, before.count + 1 if before else 1, context, first)
+    order = ERROR_KINDS.index
+    return sorted(seen.values(), key=lambda m: (order(m.kind), -m.count, m.right, m.found))
 
 
-def _pairs(predicted: Predicted) -> Iterable[tuple[ErrorKind, Span | None, Span | None]]:
-    """Each wrong mention once: a right one with the found one it overlaps, or either alone."""
+def _errors_of(
+    predicted: PredictedSentence,
+) -> Iterator[tuple[ErrorKind, Span | None, Span | None]]:
+    """Each wrong mention once: a gold one with the predicted one it overlaps, or either alone."""
     right, found = predicted.sentence.spans, predicted.found
     wrong = [span for span in found if span not in right]
     lost = [span for span in right if span not in found]
@@ -68,6 +126,7 @@ def _pairs(predicted: Predicted) -> Iterable[tuple[ErrorKind, Span | None, Span 
         if kind == "alone":
             yield "spurious", None, span
         elif not any(_overlap(span, other) and _nearest(other, wrong) == span for other in lost):
+            # No gold mention was paired with it above.
             yield kind, _nearest(span, right), span
 
 
@@ -76,14 +135,14 @@ def _overlap(one: Span, other: Span) -> int:
 
 
 def _nearest(span: Span, others: Sequence[Span]) -> Span | None:
-    """The one that shares most words with it, of its own label if there is one."""
+    """The span that shares most words with it, preferably of the same label."""
     touching = [other for other in others if _overlap(span, other)]
     return max(
         touching, key=lambda o: (o.label == span.label, _overlap(span, o), -o.start), default=None
     )
 
 
-def _named(sentence: Sentence, span: Span | None) -> tuple[str, ...]:
+def _words_and_label(sentence: Sentence, span: Span | None) -> tuple[str, ...]:
     if span is None:
         return ()
     return " ".join(sentence.tokens[span.start : span.end]), span.label
@@ -96,6 +155,7 @@ def _context(sentence: Sentence, right: Span | None, found: Span | None) -> str:
     words = []
     for place in range(start, end):
         word = sentence.tokens[place]
+        # Braces first, so that brackets stand outside where both open or close at a word.
         for span, opening, closing in ((found, "{", "}"), (right, "[", "]")):
             if span:
                 word = (opening if place == span.start else "") + word

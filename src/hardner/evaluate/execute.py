@@ -6,13 +6,18 @@ from pathlib import Path
 
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
-from hardner.evaluate.predictions import write_predictions
+from hardner.evaluate.errors import write_predictions
 from hardner.evaluate.protocols import Protocol, Size
-from hardner.evaluate.provenance import commit, versions
-from hardner.evaluate.results import Result, ResultFile, record_config
+from hardner.evaluate.results import (
+    Result,
+    ResultFile,
+    code_commit,
+    record_config,
+    software_versions,
+)
 from hardner.evaluate.runners import Drawn, Runner, ScoredSamples, runner_for
 from hardner.evaluate.samples import SampleBook, draw_sample, sample_pool
-from hardner.evaluate.score import Breakdown
+from hardner.evaluate.score import ErrorCounts
 from hardner.evaluate.system import System
 from hardner.types import Corpus, Sentence
 
@@ -114,10 +119,10 @@ class _Work:
         size: Size,
         sample: int,
         drawn: Drawn,
-        labels: dict[str, Breakdown],
+        labels: dict[str, ErrorCounts],
         seconds: float,
     ) -> Result:
-        whole = sum(labels.values(), Breakdown())
+        whole = sum(labels.values(), ErrorCounts())
         several = {label: part.score for label, part in labels.items()} if len(labels) > 1 else {}
         score, kinds = whole.score, asdict(whole)
         del kinds["tp"]
@@ -140,7 +145,7 @@ class _Work:
             unlabelled=self.protocol.unlabelled,
             seed=self.system.seed,
             config=self.config,
-            versions=versions(),
-            commit=commit(),
+            versions=software_versions(),
+            commit=code_commit(),
             seconds=round(seconds, 3),
         )

@@ -1,6 +1,6 @@
-"""Figures of results that look right in print: F1 against shots or data, and kinds of errors."""
+"""Figures of results for print: F1 against shots or shares of the data, and kinds of errors."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from math import ceil
@@ -10,24 +10,24 @@ from typing import Any
 
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.published import MEAN
+from hardner.evaluate.render import size_name
 from hardner.evaluate.results import Result
-from hardner.evaluate.table import BOUND, ResultTable, TableCell, TableRow, build_tables
+from hardner.evaluate.table import IN_DOMAIN, ResultTable, TableRow, build_tables
 from hardner.files import atomic_binary
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-"""Told apart by everyone (Okabe and Ito)."""
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+"""Safe for the colour-blind (Okabe and Ito)."""
 MARKERS = "osD^vP*X"
-_LINES = ("-", "--", ":", "-.")
+PAGE_WIDTH = 7.0
+"""Inches between the margins of a page."""
+PANELS_ACROSS = 3
+_LINE_STYLES = ("-", "--", ":", "-.")
 """The first for as many rows as there are colours, the next for as many more."""
-DPI = 300
-ACROSS = 3
-"""Panels in a line."""
-PUBLISHED = "published"
-WIDTH = 7.0
-"""Inches: a page between its margins."""
-LINE = 0.17
-"""Inches: of a legend."""
-_STYLE = {
+_DPI = 300
+_LEGEND_LINE = 0.17
+"""Inches."""
+_PUBLISHED = "published"
+_RC_PARAMS = {
     "font.size": 8,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -37,14 +37,15 @@ _STYLE = {
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
     "svg.fonttype": "none",
-    "svg.hashsalt": "hardner",
+    "svg.hashsalt": "hardner",  # the same file each time
 }
 
 
 def plot_shots(results: Sequence[Result]) -> Any:
     """F1 against the number of shots: a panel a corpus, and the mean."""
-    table = _only(results, shares=False)
-    figure = _panels(table, _names(table), _curves)
+    table = _single_table(results, shares=False)
+    columns = (*table.corpora, MEAN) if len(table.corpora) > 1 else table.corpora
+    figure = _corpus_panels(table, columns, _draw_curves)
     for axes in figure.axes:
         axes.set_xscale("log")
         axes.set_xticks(table.sizes, [str(size) for size in table.sizes])
@@ -54,22 +55,23 @@ def plot_shots(results: Sequence[Result]) -> Any:
 
 
 def plot_ratios(results: Sequence[Result]) -> Any:
-    """F1 against the share of the data, and where each method passes In-Domain on all of it."""
-    table = _only(results, shares=True)
+    """F1 against the share of the data, and where each method reaches In-Domain on all of it."""
+    table = _single_table(results, shares=True)
 
     def draw(axes: Any, table: ResultTable, corpus: str) -> None:
-        _curves(axes, table, corpus)
-        bounds = [r for r in table.rows if r.method == BOUND]
-        for bound in bounds:
-            full = table.cell(1.0, bound, corpus).mean if 1.0 in table.sizes else None
-            if full is not None:
-                axes.axhline(full, color="0.6", linewidth=0.7, linestyle="--", zorder=0)
+        _draw_curves(axes, table, corpus)
+        thin = {"linewidth": 0.7, "zorder": 0}
         for place, row in enumerate(table.rows):
-            share = None if row.method == BOUND else table.passing(row, corpus)
-            if share is not None and share <= 1:
-                axes.axvline(share, color=_colour(place), linewidth=0.7, linestyle=":", zorder=0)
+            if row.method == IN_DOMAIN:
+                full = table.cell(1.0, row, corpus).mean if 1.0 in table.sizes else None
+                if full is not None:
+                    axes.axhline(full, color="0.6", linestyle="--", **thin)
+            else:
+                share = table.in_domain_share(row, corpus)
+                if share is not None and share <= 1:
+                    axes.axvline(share, color=COLOURS[place % len(COLOURS)], linestyle=":", **thin)
 
-    figure = _panels(table, table.corpora, draw)
+    figure = _corpus_panels(table, table.corpora, draw)
     for axes in figure.axes:
         axes.set_xlim(0, 1.02)
         axes.set_xticks((0, 0.5, 1), ("0%", "50%", "100%"))
@@ -77,7 +79,7 @@ def plot_ratios(results: Sequence[Result]) -> Any:
     return figure
 
 
-ERRORS = {
+_ERROR_COUNTS = {
     "boundary": ("fp_boundary", "fn_boundary"),
     "type": ("fp_type", "fn_type"),
     "missed": ("missed",),
@@ -86,44 +88,45 @@ ERRORS = {
 
 
 def plot_errors(results: Sequence[Result]) -> Any:
-    """The wrong mentions of each method by kind, for each right mention; a panel a size."""
+    """The errors of each method by kind, for each gold mention; a panel a size."""
     tables = build_tables(results)
     if len(tables) > 1:
         raise HardnerError(f"results of several protocols: {', '.join(t.protocol for t in tables)}")
     (table,) = tables
     count, rows = len(table.sizes), len(table.rows)
-    across = min(count, ACROSS)
+    across = min(count, PANELS_ACROSS)
     down = ceil(count / across)
-    figure = new_figure(WIDTH, 0.7 + down * (0.55 + 0.24 * rows))
+    figure = new_figure(PAGE_WIDTH, 0.7 + down * (0.55 + 0.24 * rows))
     panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     labels = [table.label(row) for row in table.rows]
     for axes, size in zip(panels.flat, table.sizes, strict=False):
         left = [0.0] * rows
-        for (kind, parts), colour in zip(ERRORS.items(), _COLOURS, strict=False):
-            shares = [_share(results, row, size, parts) for row in table.rows]
-            axes.barh(range(rows), shares, left=left, color=colour, label=kind, height=0.7)
-            left = [a + b for a, b in zip(left, shares, strict=True)]
+        for (kind, parts), colour in zip(_ERROR_COUNTS.items(), COLOURS, strict=False):
+            ratios = [_error_ratio(results, row, size, parts) for row in table.rows]
+            axes.barh(range(rows), ratios, left=left, color=colour, label=kind, height=0.7)
+            left = [a + b for a, b in zip(left, ratios, strict=True)]
         axes.set_yticks(range(rows), labels)
-        axes.set_title(f"{size} shots" if isinstance(size, int) else f"{size:.0%} of the data")
+        axes.set_title(size_name(size))
     panels.flat[0].invert_yaxis()
-    finish(figure, panels, count)
+    add_legend(figure, panels, count)
     figure.supxlabel("wrong mentions for each right one in the text", fontsize=8)
     return figure
 
 
-def _share(results: Iterable[Result], row: TableRow, size: float, parts: Sequence[str]) -> float:
-    """The mean over corpora of the wrong mentions of a kind for each right one."""
+def _error_ratio(
+    results: Sequence[Result], row: TableRow, size: float, parts: Sequence[str]
+) -> float:
+    """Errors of a kind for each gold mention, the mean over corpora."""
     corpora: dict[str, list[float]] = {}
     for r in results:
         if TableRow.of(r) == row and r.size == size and (r.tp or r.fn):
             wrong = sum(r.kinds[part] for part in parts)
             corpora.setdefault(r.corpus, []).append(wrong / (r.tp + r.fn))
-    return fmean(fmean(values) for values in corpora.values()) if corpora else 0.0
+    return fmean(map(fmean, corpora.values())) if corpora else 0.0
 
 
-def _only(results: Sequence[Result], shares: bool) -> ResultTable:
-    kept = [r for r in results if (r.share is not None) == shares]
-    tables = build_tables(kept)
+def _single_table(results: Sequence[Result], shares: bool) -> ResultTable:
+    tables = build_tables(r for r in results if (r.share is not None) == shares)
     if len(tables) != 1:
         wanted = "shares of the data" if shares else "numbers of shots"
         said = ", ".join(t.protocol for t in tables) or "none"
@@ -131,95 +134,86 @@ def _only(results: Sequence[Result], shares: bool) -> ResultTable:
     return tables[0]
 
 
-def _names(table: ResultTable) -> tuple[str, ...]:
-    return (*table.corpora, MEAN) if len(table.corpora) > 1 else table.corpora
-
-
-def _panels(
-    table: ResultTable, named: Sequence[str], draw: Callable[[Any, ResultTable, str], None]
+def _corpus_panels(
+    table: ResultTable, corpora: Sequence[str], draw: Callable[[Any, ResultTable, str], None]
 ) -> Any:
     """A panel for each corpus that something was run on."""
-    names = [name for name in named if name in table.run]
-    across = min(len(names), ACROSS)
-    down = ceil(len(names) / across)
-    figure = new_figure(WIDTH if across > 1 else WIDTH / 2 + 0.5, 0.8 + 1.7 * down)
-    panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    names = [name for name in corpora if name in table.run]
+    figure, panels = new_panels(len(names), 1.7, sharex=True)
     for axes, corpus in zip(panels.flat, names, strict=False):
         draw(axes, table, corpus)
         axes.set_title(corpus)
     panels.flat[0].set_ylim(bottom=0)
-    finish(figure, panels, len(names))
+    add_legend(figure, panels, len(names))
     figure.supylabel("F1", fontsize=8)
     return figure
 
 
-def _curves(axes: Any, table: ResultTable, corpus: str) -> None:
-    """A line a row with the spread of its samples; published values as empty markers."""
+def _draw_curves(axes: Any, table: ResultTable, corpus: str) -> None:
+    """A line a row, a band of one standard deviation, and published values as empty markers."""
     for place, row in enumerate(table.rows):
         cells = {size: table.cell(size, row, corpus) for size in table.sizes}
-        run = {size: cell for size, cell in cells.items() if cell.mean is not None}
-        known = {size: cell.published.value for size, cell in cells.items() if cell.published}
-        colour, shape = _colour(place), MARKERS[place % len(MARKERS)]
-        means = [cell.mean for cell in run.values()]
-        line = _LINES[place // len(_COLOURS) % len(_LINES)]
-        axes.plot(list(run), means, line, color=colour, marker=shape, label=table.label(row))
-        if len(table.rows) <= len(_COLOURS):  # else bands would cover one another
-            low, high = _band(list(run.values()))
-            axes.fill_between(list(run), low, high, color=colour, alpha=0.15, linewidth=0)
-        if known:
+        means = {size: cell.mean for size, cell in cells.items() if cell.mean is not None}
+        spread = {size: cells[size].deviation or 0.0 for size in means}
+        theirs = {size: cell.published.value for size, cell in cells.items() if cell.published}
+        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+        dashes = _LINE_STYLES[place // len(COLOURS) % len(_LINE_STYLES)]
+        look = {"color": colour, "marker": marker}
+        axes.plot(list(means), list(means.values()), dashes, **look, label=table.label(row))
+        if len(table.rows) <= len(COLOURS):  # with more rows, bands would cover one another
+            low = [mean - spread[size] for size, mean in means.items()]
+            high = [mean + spread[size] for size, mean in means.items()]
+            axes.fill_between(list(means), low, high, color=colour, alpha=0.15, linewidth=0)
+        if theirs:
             hollow = {"markerfacecolor": "none", "markeredgewidth": 0.7, "linestyle": "none"}
-            theirs = (list(known), list(known.values()))
-            axes.plot(*theirs, color=colour, marker=shape, label=PUBLISHED, **hollow)
+            axes.plot(list(theirs), list(theirs.values()), **look, label=_PUBLISHED, **hollow)
 
 
-def _band(cells: Sequence[TableCell]) -> tuple[list[float], list[float]]:
-    """A standard deviation to each side."""
-    pairs = [(cell.mean or 0.0, cell.deviation or 0.0) for cell in cells]
-    return [m - d for m, d in pairs], [m + d for m, d in pairs]
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of a size in inches."""
+    return _import("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
 
 
-def _colour(place: int) -> str:
-    return _COLOURS[place % len(_COLOURS)]
+def new_panels(
+    count: int, height: float, across: int = PANELS_ACROSS, sharex: bool = False
+) -> tuple[Any, Any]:
+    """A figure of so many panels, each so many inches high, and their axes."""
+    across = min(count, across)
+    down = ceil(count / across)
+    figure = new_figure(PAGE_WIDTH if across > 1 else PAGE_WIDTH / 2 + 0.5, 0.8 + height * down)
+    return figure, figure.subplots(down, across, sharex=sharex, sharey=True, squeeze=False)
 
 
-def finish(figure: Any, panels: Any, used: int) -> None:
-    """Hide what is not used, and put one legend above all panels."""
+def add_legend(figure: Any, panels: Any, used: int) -> None:
+    """Hide the panels that are not used, and put one legend above all others."""
     for axes in list(panels.flat)[used:]:
         axes.set_visible(False)
+    # The panels above a hidden one are the lowest of their columns.
     for place in range(max(0, used - panels.shape[1]), used):
         panels.flat[place].xaxis.set_tick_params(labelbottom=True)
     entries: dict[str, Any] = {}
     for axes in list(panels.flat)[:used]:
         handles, labels = axes.get_legend_handles_labels()
         entries = dict(zip(labels, handles, strict=True)) | entries
-    published = entries.pop(PUBLISHED, None)
-    entries |= {PUBLISHED: published} if published else {}
-    _legend(figure, entries)
-
-
-def _legend(figure: Any, entries: dict[str, Any]) -> None:
-    """Above all panels, in as many columns as fit on the page, which grows by its lines."""
+    if theirs := entries.pop(_PUBLISHED, None):
+        entries[_PUBLISHED] = theirs  # last
+    # As many columns as fit on the page, which grows by the lines of the legend.
     for columns in range(min(4, len(entries)), 0, -1):
         legend = figure.legend(entries.values(), entries, loc="outside upper center", ncols=columns)
         if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
             break
         legend.remove()
     more = ceil(len(entries) / columns) - 2
-    figure.set_figheight(figure.get_figheight() + max(0, more) * LINE)
+    figure.set_figheight(figure.get_figheight() + max(0, more) * _LEGEND_LINE)
 
 
-def new_figure(width: float, height: float) -> Any:
-    """So many inches."""
-    return _load("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
-
-
-def style() -> AbstractContextManager[None]:
-    """What a figure must be drawn and saved under."""
-    context: AbstractContextManager[None] = _load("matplotlib").rc_context(_STYLE)
+def figure_style() -> AbstractContextManager[None]:
+    """The matplotlib settings that a figure must be drawn and saved under."""
+    context: AbstractContextManager[None] = _import("matplotlib").rc_context(_RC_PARAMS)
     return context
 
 
-def _load(name: str) -> Any:
+def _import(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
@@ -233,21 +227,18 @@ FIGURES: dict[str, Callable[[Sequence[Result]], Any]] = {
 }
 
 
-def save_figure(kind: str, results: Sequence[Result], path: str | Path) -> list[Path]:
-    """Draw a figure of results."""
-    return write_figure(lambda: FIGURES[kind](results), path)
-
-
 def write_figure(draw: Callable[[], Any], path: str | Path) -> list[Path]:
-    """Draw a figure; the path's ending says whether as SVG or PNG, without one it is both."""
+    """Draw a figure and write it as SVG or PNG, by the path's ending; without one, as both."""
     ending = Path(path).suffix.lower()
     if ending not in ("", ".svg", ".png"):
         raise FileError(path, "a figure is an .svg or a .png file, or both without an ending")
     wanted = [Path(path)] if ending else [Path(f"{path}.svg"), Path(f"{path}.png")]
-    with style():
+    with figure_style():
         figure = draw()
         for target in wanted:
-            kept = {"Date": None} if target.suffix.lower() == ".svg" else {}
+            kind = target.suffix[1:].lower()
+            # No date, so that the same results make the same file.
+            metadata = {"Date": None} if kind == "svg" else {}
             with atomic_binary(target) as file:
-                figure.savefig(file, format=target.suffix[1:].lower(), dpi=DPI, metadata=kept)
+                figure.savefig(file, format=kind, dpi=_DPI, metadata=metadata)
     return wanted

@@ -66,18 +66,3 @@ def protocol(name: str) -> Protocol:
         return PROTOCOLS[name.replace("-", "_")]
     except KeyError:
         raise HardnerError(f"no protocol {name!r}; there are {', '.join(PROTOCOLS)}") from None
-
-
-def passing_share(curve: Mapping[float, float], bound: float) -> float | None:
-    """The share of the data at which a score reaches a bound, between two by linear interpolation.
-
-    None where it never does.
-    """
-    before: tuple[float, float] | None = None
-    for share, value in sorted(curve.items()):
-        if value >= bound:
-            if before is None:
-                return share
-            return before[0] + (share - before[0]) * (bound - before[1]) / (value - before[1])
-        before = share, value
-    return None

@@ -2,19 +2,150 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from hardner.evaluate.grid import Grid, grids
-from hardner.evaluate.table import ResultTable
+from hardner.evaluate.protocols import Size
+from hardner.evaluate.published import (
+    MEAN,
+    PublishedValue,
+    best_published,
+    published_mean,
+    published_names,
+    published_value,
+)
+from hardner.evaluate.table import (
+    IN_DOMAIN,
+    SIGNIFICANCE_LEVEL,
+    ResultTable,
+    TableCell,
+    TableRow,
+)
+
+_NOT_RUN = "not run"
+_METRIC_NAMES = {"f1": "F1", "precision": "precision", "recall": "recall"}
 
 
-def markdown(tables: Sequence[ResultTable]) -> str:
-    """Pipe tables under bold titles."""
-    return "\n".join(pipe_table(grid) for table in tables for grid in grids(table))
+@dataclass(frozen=True)
+class Grid:
+    """A table as text in cells."""
+
+    title: str
+    head: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
+def table_grids(table: ResultTable) -> Iterator[Grid]:
+    """A grid for each size, and one of the shares with which methods reach In-Domain."""
+    columns = (*table.corpora, MEAN)
+    for size in table.sizes:
+        lines: list[tuple[str, ...]] = []
+        for row in table.rows:
+            cells = [table.cell(size, row, corpus) for corpus in columns]
+            lines.append((table.label(row), *map(_mean_and_deviation, cells)))
+            if any(cell.published for cell in cells):
+                lines.append(("- published", *(_published(cell.published) for cell in cells)))
+                lines.append(("- difference", *(_signed(cell.difference) for cell in cells)))
+        lines += _best_published(table, size)
+        title = f"{table.protocol}: {_METRIC_NAMES[table.metric]}, {size_name(size)}"
+        yield Grid(title, ("method", *columns), tuple(lines), tuple(_notes(table, size)))
+    if shares := tuple(_in_domain_shares(table)):
+        title = (
+            f"{table.protocol}: share of the data at which a method passes {IN_DOMAIN} on all of it"
+        )
+        notes = ("linear between two shares; - where it never does",)
+        yield Grid(title, ("method", *table.corpora), shares, notes)
+
+
+def _best_published(table: ResultTable, size: Size) -> Iterator[tuple[str, ...]]:
+    """The published row with the highest mean, whether it is one of ours or not."""
+    own = (table.protocol, table.metric, size)
+    if name := best_published(*own, table.corpora):
+        each = [published_value(*own, corpus, [name]) for corpus in table.corpora]
+        mean = published_mean(*own, table.corpora, [name])
+        yield (f"best published: {name}", *map(_published, (*each, mean)))
+
+
+def _in_domain_shares(table: ResultTable) -> Iterator[tuple[str, ...]]:
+    if len(table.sizes) < 2 or not any(row.method == IN_DOMAIN for row in table.rows):
+        return
+    for row in table.rows:
+        if row.method == IN_DOMAIN:
+            continue
+        found = [table.in_domain_share(row, corpus) for corpus in table.corpora]
+        yield (table.label(row), *map(_share, found))
+        names = published_names(table.protocol, row.method, row.encoder)
+        theirs = [
+            published_value("ratios", "passing share", "", corpus, names)
+            for corpus in table.corpora
+        ]
+        if any(theirs):
+            yield ("- published", *(f"{v.value:.0%}" if v else "" for v in theirs))
+
+
+def _share(share: float | None) -> str:
+    if share is None:
+        return _NOT_RUN
+    return f"{share:.0%}" if share <= 1 else "-"
+
+
+def _notes(table: ResultTable, size: Size) -> Iterator[str]:
+    counts = {len(c.values) for (s, _, _), c in table.cells.items() if s == size and c.values}
+    if counts and max(counts) > 1:
+        low, high = min(counts), max(counts)
+        yield f"mean ± standard deviation of {low if low == high else f'{low} to {high}'} samples"
+    if table.baseline:
+        tests = sum(cell.p_holm is not None for cell in table.cells.values())
+        yield (
+            f"* differs from {table.label(table.baseline)}: p < {SIGNIFICANCE_LEVEL:g} in a paired "
+            f"permutation test, after Holm's correction for {tests} tests"
+        )
+    sources: dict[str, dict[str, None]] = {}
+    for (s, row, _), cell in table.cells.items():
+        if s == size and cell.published:
+            sources.setdefault(table.label(row), {})[_source(row, cell.published)] = None
+    for label, found in sources.items():
+        yield f"published {label}: {'; '.join(found)}"
+
+
+def _source(row: TableRow, theirs: PublishedValue) -> str:
+    same = theirs.method.rstrip("*") == row.method
+    return theirs.source if same else f"{theirs.source}, as {theirs.method}"
+
+
+def size_name(size: Size) -> str:
+    """As titles say it."""
+    return f"{size} shots" if isinstance(size, int) else f"{size:.0%} of the data"
+
+
+def _number(value: float) -> str:
+    """Three digits, and no zero before the point, as the papers print scores."""
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def _mean_and_deviation(cell: TableCell) -> str:
+    """With a star where the cell differs from the baseline's."""
+    if cell.mean is None:
+        return _NOT_RUN
+    spread = "" if cell.deviation is None else f" ± {_number(cell.deviation)}"
+    significant = cell.p_holm is not None and cell.p_holm < SIGNIFICANCE_LEVEL
+    return _number(cell.mean) + spread + "*" * significant
+
+
+def _published(theirs: PublishedValue | None) -> str:
+    return "" if theirs is None else _number(theirs.value)
+
+
+def _signed(value: float | None) -> str:
+    if value is None:
+        return ""
+    return ("+" if value >= 0 else "") + _number(value)
 
 
 def pipe_table(grid: Grid) -> str:
-    """One of them."""
+    """Markdown, under a bold title."""
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("*", "\\*") for cell in cells) + " |"
@@ -25,47 +156,41 @@ def pipe_table(grid: Grid) -> str:
     return f"**{grid.title}**\n\n{rows}\n" + (f"\n{notes}\n" if notes else "")
 
 
-def text(tables: Sequence[ResultTable]) -> str:
+def _text_table(grid: Grid) -> str:
     """Aligned columns for a terminal."""
-    return "\n".join(_text(grid) for table in tables for grid in grids(table))
-
-
-def _text(grid: Grid) -> str:
     widths = [max(map(len, column)) for column in zip(grid.head, *grid.lines, strict=True)]
     lines = []
-    for cells in (grid.head, *grid.lines):
-        first, *rest = zip(cells, widths, strict=True)
-        shown = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]
-        lines.append("  ".join(shown).rstrip())
+    for first, *rest in (grid.head, *grid.lines):
+        right = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
     return "\n".join([grid.title, *lines, *grid.notes]) + "\n"
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
-    "$": r"\$",
-    "±": r"$\pm$",
-    "*": r"$^{*}$",
-    "<": "$<$",
-}
+_LATEX_ESCAPES = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "#": r"\#",
+        "_": r"\_",
+        "$": r"\$",
+        "±": r"$\pm$",
+        "*": r"$^{*}$",
+        "<": "$<$",
+    }
+)
 
 
-def latex(tables: Sequence[ResultTable]) -> str:
-    """Tables for the package booktabs, notes below them."""
-    return "\n".join(_latex(grid) for table in tables for grid in grids(table))
+def _latex_table(grid: Grid) -> str:
+    """For the package booktabs, with notes below the table."""
 
-
-def _latex(grid: Grid) -> str:
     def line(cells: Sequence[str]) -> str:
-        return " & ".join(_escaped(cell) for cell in cells) + r" \\"
+        return " & ".join(cell.translate(_LATEX_ESCAPES) for cell in cells) + r" \\"
 
     return "\n".join(
         [
             r"\begin{table}",
-            rf"\caption{{{_escaped(grid.title)}}}",
+            rf"\caption{{{grid.title.translate(_LATEX_ESCAPES)}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(grid.head) - 1)}}}",
             r"\toprule",
             line(grid.head),
@@ -73,79 +198,54 @@ def _latex(grid: Grid) -> str:
             *map(line, grid.lines),
             r"\bottomrule",
             r"\end{tabular}",
-            *(rf"\par\footnotesize {_escaped(note)}" for note in grid.notes),
+            *(rf"\par\footnotesize {note.translate(_LATEX_ESCAPES)}" for note in grid.notes),
             r"\end{table}",
             "",
         ]
     )
 
 
-def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in text)
-
-
-COLUMNS = (
-    "protocol",
-    "metric",
-    "size",
-    "method",
-    "encoder",
-    "preset",
-    "natural",
-    "unlabelled",
-    "corpus",
-    "samples",
-    "mean",
-    "deviation",
-    "published",
-    "source",
-    "difference",
-    "baseline",
-    "gain",
-    "low",
-    "high",
-    "effect",
-    "p",
-    "p_holm",
+_CSV_COLUMNS = (
+    *("protocol", "metric", "size", "method", "encoder", "preset", "natural", "unlabelled"),
+    *("corpus", "samples", "mean", "deviation", "published", "source", "difference"),
+    *("baseline", "gain", "low", "high", "effect", "p", "p_holm"),
 )
 
 
 def as_csv(tables: Sequence[ResultTable]) -> str:
-    """A line a cell, with everything that is known of it; empty where it was not run."""
+    """A line for each cell, with everything that is known of it; empty where it was not run."""
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer = csv.DictWriter(file, _CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
     for table in tables:
-        base = table.label(table.baseline) if table.baseline else ""
         for (size, row, corpus), cell in table.cells.items():
-            how = (row.method, row.encoder, row.preset, row.natural, row.unlabelled)
-            versus, theirs = cell.versus, cell.published
-            compared = (
-                (versus.difference, versus.low, versus.high, versus.effect, versus.p, cell.p)
-                if versus
-                else ("",) * 6
-            )
-            writer.writerow(
-                [
-                    *(table.protocol, table.metric, size, *how, corpus),
-                    *(len(cell.values), _plain(cell.mean)),
-                    _plain(cell.deviation),
-                    *((_plain(theirs.value), theirs.source) if theirs else ("", "")),
-                    *(_plain(cell.difference), base if versus else "", *map(_plain, compared)),
-                ]
-            )
+            line = {"protocol": table.protocol, "metric": table.metric, "size": size}
+            line |= vars(row) | {"corpus": corpus, "samples": len(cell.values)}
+            line |= {"mean": _six_digits(cell.mean), "deviation": _six_digits(cell.deviation)}
+            if cell.published:
+                line["published"] = _six_digits(cell.published.value)
+                line |= {"source": cell.published.source}
+            line["difference"] = _six_digits(cell.difference)
+            if (found := cell.comparison) and table.baseline:
+                numbers = (found.difference, found.low, found.high, found.effect, found.p)
+                line["baseline"] = table.label(table.baseline)
+                names = ("gain", "low", "high", "effect", "p", "p_holm")
+                line |= zip(names, map(_six_digits, (*numbers, cell.p_holm)), strict=True)
+            writer.writerow(line)
     return file.getvalue()
 
 
-def _plain(value: float | str | None) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return f"{value:.6g}"
+def _six_digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def _each_grid(show: Callable[[Grid], str]) -> Callable[[Sequence[ResultTable]], str]:
+    return lambda tables: "\n".join(show(grid) for table in tables for grid in table_grids(table))
 
 
 RENDERERS: dict[str, Callable[[Sequence[ResultTable]], str]] = {
-    "text": text,
-    "md": markdown,
+    "text": _each_grid(_text_table),
+    "md": _each_grid(pipe_table),
     "csv": as_csv,
-    "latex": latex,
+    "latex": _each_grid(_latex_table),
 }

@@ -1,13 +1,18 @@
-"""Results as JSON lines: one a method, cell and sample, appended whole, never twice."""
+"""Results as JSON lines, one for each system, cell and sample: appended whole, never twice."""
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import platform
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from hashlib import blake2b
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from hardner import __version__
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import Score
@@ -19,7 +24,7 @@ ResultConfig = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """The score of a method on a corpus after it learnt from a sample."""
+    """The score of a system on a corpus after it learnt from a sample."""
 
     protocol: str
     method: str
@@ -33,18 +38,19 @@ class Result:
     """Of all sentences, if that was what the protocol set."""
     sample: int
     natural: bool
+    """Whether the sample was drawn regardless of entities."""
     tp: int
     fp: int
     fn: int
     kinds: Mapping[str, int]
-    """False positives and negatives parted, as in `hardner.evaluate.score.Breakdown`."""
+    """False positives and negatives by kind, as in `hardner.evaluate.score.ErrorCounts`."""
     labels: Mapping[str, Sequence[int]]
     """tp, fp and fn of each label, if there are several."""
     unlabelled: int
-    """Sentences that were learnt from without their labels."""
+    """Sentences learnt from without their labels."""
     seed: int
     config: str
-    """Of its configuration, the key in ``configs.json`` beside the file."""
+    """The key of its configuration in ``configs.json`` beside the file."""
     versions: Mapping[str, str]
     commit: str
     seconds: float
@@ -56,94 +62,97 @@ class Result:
 
     @property
     def size(self) -> Size:
-        """What the protocol set."""
+        """What the protocol set: shots, or a share of the data."""
         return self.shots if self.share is None else self.share
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What makes two results the same."""
-        return tuple(getattr(self, name) for name in KEY)
+        """Two results with the same key are the same measurement."""
+        return tuple(getattr(self, name) for name in RESULT_KEY)
 
 
-KEY = (
-    "protocol",
-    "method",
-    "encoder",
-    "preset",
-    "corpus",
-    "shots",
-    "share",
-    "sample",
-    "natural",
-    "unlabelled",
-    "seed",
-    "config",
+RESULT_KEY = (
+    *("protocol", "method", "encoder", "preset", "corpus", "shots", "share"),
+    *("sample", "natural", "unlabelled", "seed", "config"),
 )
 _FIELDS = {field.name for field in fields(Result)}
 
 
 class ResultFile:
-    """A file of results; what a killed writer left of a line is cut off when it is opened."""
+    """A file of results to append to; a line that a killed writer left unfinished is cut off."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            _mend(self.path)
+            cut_partial_line(self.path)
         except OSError as error:
             raise FileError(path, f"cannot be written: {error.strerror}") from None
-        self._held = (
-            {result.key for result in read_results(self.path)} if self.path.exists() else set()
-        )
+        self._held = {r.key for r in read_results(path)} if self.path.exists() else set()
 
     def holds(self, key: tuple[Any, ...]) -> bool:
-        """Whether there is such a result."""
+        """Whether a result is in the file already."""
         return key in self._held
 
     def append(self, results: Sequence[Result]) -> None:
-        """Add what is not there yet, in one write, and see it to the disk."""
+        """Add the results that are not in the file yet, and flush them to disk."""
         new = {r.key: r for r in results if r.key not in self._held}
-        text = "".join(json.dumps(asdict(r), ensure_ascii=False) + "\n" for r in new.values())
-        try:
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-            try:
-                os.write(handle, text.encode())
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-        except OSError as error:
-            raise FileError(self.path, f"cannot be written: {error.strerror}") from None
+        append_lines(self.path, map(asdict, new.values()))
         self._held |= new.keys()
 
 
-def _mend(path: Path) -> None:
+def append_lines(path: str | Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Append JSON lines in a single write, so that writers do not interleave, and flush to disk."""
+    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            os.write(handle, text.encode())
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise FileError(path, f"cannot be written: {error.strerror}") from None
+
+
+def cut_partial_line(path: Path) -> None:
+    """Cut off a last line without its end, which a killed writer leaves."""
     if path.exists() and (text := path.read_bytes()) and not text.endswith(b"\n"):
         os.truncate(path, text.rfind(b"\n") + 1)
 
 
-def read_results(path: str | Path) -> Iterator[Result]:
-    """The results of a file; a last line that is not whole is left out."""
+def json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file of JSON lines with their line numbers, but for an unfinished last."""
     for number, line in lines(path):
         try:
             record = json.loads(line)
         except ValueError:
-            if _unfinished(path):
+            # Another process may be writing the line.
+            if not Path(path).read_bytes().endswith(b"\n"):
                 return
             raise FileError(path, "not a line of JSON", number) from None
-        if not isinstance(record, dict) or (lacking := _FIELDS - record.keys()):
-            name = min(lacking) if isinstance(record, dict) else "everything"
-            raise FileError(path, f"not a result: {name} is missing", number)
+        yield number, record if isinstance(record, dict) else {}
+
+
+def read_results(path: str | Path) -> Iterator[Result]:
+    """The results of a file; an unfinished last line is left out."""
+    for number, record in json_lines(path):
+        if lacking := _FIELDS - record.keys():
+            raise FileError(path, f"not a result: {min(lacking)} is missing", number)
         yield Result(**{name: record[name] for name in _FIELDS})
 
 
-def _unfinished(path: str | Path) -> bool:
-    with Path(path).open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read() != b"\n"
+def load_results(paths: Sequence[str | Path]) -> list[Result]:
+    """The results of some files, each once; at least one must be there."""
+    found = {result.key: result for path in paths for result in read_results(path)}
+    if not found:
+        raise HardnerError(f"no results in {', '.join(map(str, paths))}")
+    return list(found.values())
 
 
 def record_config(folder: Path, config: ResultConfig) -> str:
-    """Keep a configuration beside the results; returns the key that they name it by."""
+    """Keep a configuration in ``configs.json``; returns its key, a hash of its content."""
+    # Hashed by the names that keys had first, so that a renamed key makes no new configuration.
     text = json.dumps(with_first_names(config), sort_keys=True)
     key = blake2b(text.encode(), digest_size=6).hexdigest()
     held = read_configs(folder)
@@ -166,9 +175,39 @@ def read_configs(folder: Path) -> dict[str, ResultConfig]:
         raise FileError(path, f"damaged, not JSON: {error}") from None
 
 
-def gather_results(paths: Sequence[str | Path]) -> list[Result]:
-    """The results of some files, each once."""
-    found = {result.key: result for path in paths for result in read_results(path)}
-    if not found:
-        raise HardnerError(f"no results in {', '.join(map(str, paths))}")
-    return list(found.values())
+@lru_cache(maxsize=1)
+def software_versions() -> dict[str, str]:
+    """Versions of the package and of what decides its numbers."""
+    return {
+        "hardner": __version__,
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "numpy": version("numpy"),
+    }
+
+
+@lru_cache(maxsize=1)
+def code_commit() -> str:
+    """The git commit of the code that runs, with a ``+`` if it was changed; empty if unknown.
+
+    HARDNER_COMMIT names it where the code was copied without its history.
+    """
+    if given := os.environ.get("HARDNER_COMMIT"):
+        return given
+    try:
+        head = _git("rev-parse", "HEAD")
+        return head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+    )
+    return done.stdout.strip()

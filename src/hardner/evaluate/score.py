@@ -1,21 +1,24 @@
-"""Strict entity-level scores, and how the wrong mentions are wrong."""
+"""Strict entity-level F1, the kinds of errors behind it, and lenient scores."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal, NamedTuple
 
+from hardner.errors import HardnerError
 from hardner.types import Span
 
 Metric = Literal["f1", "precision", "recall"]
-_ErrorKind = Literal["boundary", "type", "alone"]
-"""It overlaps a mention of its label; one of another label only; none."""
-Labelled = Iterable[Sequence[Span]]
+SpanSets = Iterable[Sequence[Span]]
 """The spans of one sentence after another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Counts of mentions; right is one with the same start, end and label. Undefined ratios: 0."""
+    """True positives, false positives and false negatives; undefined ratios are 0.
+
+    A true positive has the start, end and label of a gold mention.
+    """
 
     tp: int = 0
     fp: int = 0
@@ -26,81 +29,120 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Right ones among the found."""
+        """TP / (TP + FP)."""
         return self.tp / (self.tp + self.fp) if self.tp else 0.0
 
     @property
     def recall(self) -> float:
-        """Found ones among the right."""
+        """TP / (TP + FN)."""
         return self.tp / (self.tp + self.fn) if self.tp else 0.0
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of both."""
+        """2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall."""
         return 2 * self.tp / (2 * self.tp + self.fp + self.fn) if self.tp else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Breakdown:
-    """A score with its false positives and false negatives parted by kind."""
+class ErrorCounts:
+    """A score with its false positives and false negatives divided by kind."""
 
     tp: int = 0
     fp_boundary: int = 0
-    """Found, and a right one of its label overlaps."""
+    """Predicted; overlaps a gold mention of the same label."""
     fp_type: int = 0
-    """Found, and only right ones of other labels overlap."""
+    """Predicted; overlaps gold mentions of other labels only."""
     spurious: int = 0
-    """Found where there is none."""
+    """Predicted where there is no gold mention."""
     fn_boundary: int = 0
-    """Right, and a found one of its label overlaps."""
+    """Gold; a predicted mention of the same label overlaps."""
     fn_type: int = 0
-    """Right, and only found ones of other labels overlap."""
+    """Gold; only predicted mentions of other labels overlap."""
     missed: int = 0
-    """Right, and nothing was found there."""
+    """Gold; no predicted mention overlaps."""
 
-    def __add__(self, other: "Breakdown") -> "Breakdown":
-        return Breakdown(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: "ErrorCounts") -> "ErrorCounts":
+        return ErrorCounts(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def score(self) -> Score:
-        """The kinds summed up."""
+        """The sums over kinds."""
         fp = self.fp_boundary + self.fp_type + self.spurious
         return Score(self.tp, fp, self.fn_boundary + self.fn_type + self.missed)
 
 
-def score(gold: Labelled, predicted: Labelled) -> Score:
-    """The micro score of all sentences."""
-    return sum(score_labels(gold, predicted).values(), Score())
+def score(gold: SpanSets, predicted: SpanSets) -> Score:
+    """The micro-averaged score of all sentences and labels."""
+    return sum((counts.score for counts in count_errors(gold, predicted).values()), Score())
 
 
-def score_labels(gold: Labelled, predicted: Labelled) -> dict[str, Score]:
-    """The score of each label, in alphabetical order."""
-    return {label: parts.score for label, parts in breakdown(gold, predicted).items()}
+def count_errors(gold: SpanSets, predicted: SpanSets) -> dict[str, ErrorCounts]:
+    """True positives and errors of each label, in alphabetical order."""
+    sums: dict[str, ErrorCounts] = {}
 
-
-def breakdown(gold: Labelled, predicted: Labelled) -> dict[str, Breakdown]:
-    """The parted score of each label, in alphabetical order."""
-    sums: dict[str, Breakdown] = {}
-
-    def add(span: Span, part: Breakdown) -> None:
-        sums[span.label] = sums.get(span.label, Breakdown()) + part
+    def add(span: Span, count: ErrorCounts) -> None:
+        sums[span.label] = sums.get(span.label, ErrorCounts()) + count
 
     for right, found in zip(gold, predicted, strict=True):
         both = set(right) & set(found)
         for span in both:
-            add(span, Breakdown(tp=1))
+            add(span, ErrorCounts(tp=1))
         for span in set(found) - both:
             kind = error_kind(span, right)
-            add(span, Breakdown(**{"spurious" if kind == "alone" else f"fp_{kind}": 1}))
+            add(span, ErrorCounts(**{"spurious" if kind == "alone" else f"fp_{kind}": 1}))
         for span in set(right) - both:
             kind = error_kind(span, found)
-            add(span, Breakdown(**{"missed" if kind == "alone" else f"fn_{kind}": 1}))
+            add(span, ErrorCounts(**{"missed" if kind == "alone" else f"fn_{kind}": 1}))
     return dict(sorted(sums.items()))
 
 
-def error_kind(span: Span, others: Sequence[Span]) -> _ErrorKind:
-    """How a mention that is not among the others relates to them."""
+def error_kind(span: Span, others: Sequence[Span]) -> Literal["boundary", "type", "alone"]:
+    """Whether a wrong mention overlaps others of its label, of other labels only, or none."""
     labels = {o.label for o in others if o.start < span.end and span.start < o.end}
     if span.label in labels:
         return "boundary"
     return "type" if labels else "alone"
+
+
+class LenientScore(NamedTuple):
+    """Precision, recall and F1 of a lenient match, which has no plain counts."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+_NERVALUATE_NAMES = {
+    "strict": "strict",
+    "exact": "exact",
+    "partial": "partial",
+    "type": "ent_type",
+}
+
+
+def lenient_scores(gold: SpanSets, predicted: SpanSets) -> dict[str, LenientScore]:
+    """SemEval 2013's four matches, by the package nervaluate (extra ``hardner[partial]``).
+
+    ``strict``: same ends and label; ``exact``: same ends; ``partial``: any overlap, which counts
+    half where the ends differ; ``type``: any overlap with the same label.
+    """
+    try:
+        nervaluate: Any = import_module("nervaluate")
+    except ImportError:
+        advice = "pip install hardner[partial]"
+        raise HardnerError(f"partial matches need nervaluate: {advice}") from None
+    right, found = _nervaluate_documents(gold), _nervaluate_documents(predicted)
+    labels = sorted({span["label"] for document in right + found for span in document})
+    if not labels:
+        return dict.fromkeys(_NERVALUATE_NAMES, LenientScore(0.0, 0.0, 0.0))
+    overall = nervaluate.Evaluator(right, found, labels, loader="dict").evaluate()["overall"]
+    theirs = {name: overall[key] for name, key in _NERVALUATE_NAMES.items()}
+    return {name: LenientScore(r.precision, r.recall, r.f1) for name, r in theirs.items()}
+
+
+def _nervaluate_documents(sentences: SpanSets) -> list[list[dict[str, Any]]]:
+    """Spans in nervaluate's form, whose end is the last word itself."""
+    return [
+        [{"label": s.label, "start": s.start, "end": s.end - 1} for s in spans]
+        for spans in sentences
+    ]

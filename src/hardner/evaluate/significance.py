@@ -1,4 +1,4 @@
-"""Is one method better than another? Paired by the samples that both were scored on."""
+"""Is one system better than another? Tests paired by the samples that both were scored on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,84 +9,92 @@ from numpy.typing import NDArray
 from hardner.errors import HardnerError
 
 _Floats = NDArray[np.float64]
-EXACT = 30
-"""Up to so many pairs every change of signs is counted."""
+EXACT_PAIRS = 30
+"""Up to so many pairs the permutation test is exact."""
 RESAMPLES = 9999
 _SLACK = 1e-12
-"""Sums that differ by less, relative to their terms, are equal: only rounding parts them."""
+"""Sums that differ by less, relative to their terms, are equal: the rest is rounding."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method less another, over the samples they share."""
+    """One system less another, over the samples they share."""
 
     pairs: int
     difference: float
     """Of the means."""
     low: float
     high: float
-    """Where 95 % of the bootstrap's mean differences lie."""
+    """The 95 % bootstrap interval of the difference."""
     effect: float
     """Cohen's d of paired values: the mean difference in its standard deviations."""
     p: float
-    """Of a permutation test, two-sided."""
+    """Of a paired permutation test, two-sided."""
 
 
 def compare(one: Sequence[float], other: Sequence[float], seed: int = 0) -> Comparison:
-    """Compare two methods' values, pair by pair."""
+    """Compare two systems' values, pair by pair."""
     if len(one) != len(other) or not one:
         raise HardnerError(f"cannot pair {len(one)} values with {len(other)}")
     differences = np.subtract(one, other, dtype=np.float64)
-    low, high = interval(differences, seed)
+    low, high = bootstrap_interval(differences, seed)
     return Comparison(
-        len(differences),
-        float(differences.mean()),
-        low,
-        high,
-        effect_size(differences),
-        permutation_test(differences, seed),
+        pairs=len(differences),
+        difference=float(differences.mean()),
+        low=low,
+        high=high,
+        effect=cohens_d(differences),
+        p=permutation_test(differences, seed),
     )
 
 
 def permutation_test(differences: _Floats, seed: int = 0) -> float:
-    """How often a sum of the differences with random signs is as far from 0 as theirs.
+    """The p value of Fisher's paired permutation test (approximate randomisation), two-sided.
 
-    Exact for up to `EXACT` pairs: each half's sums are listed, and those of the one that a sum of
-    the other needs are counted by search. More pairs are sampled.
+    Under the null hypothesis each difference d_i could as well have the other sign:
+
+        p = share of all signs s in {-1, 1}^n with |sum_i s_i d_i| >= |sum_i d_i|
+
+    Up to `EXACT_PAIRS` pairs this is exact: the sums over either half of the pairs are listed, and
+    for each of the left half those of the right half that reach far enough are found by binary
+    search, which takes 2^(n/2) sums instead of 2^n. With more pairs, signs are drawn at random and
+    p = (hits + 1) / (draws + 1), which counts the observed signs as one of the draws.
     """
     reach = abs(differences.sum()) - _SLACK * np.abs(differences).sum()
-    if len(differences) > EXACT:
+    if len(differences) > EXACT_PAIRS:
         rng = np.random.default_rng(seed)
         signs = rng.integers(0, 2, (RESAMPLES, len(differences)), dtype=np.int8) * 2 - 1
         return float((np.sum(np.abs(signs @ differences) >= reach) + 1) / (RESAMPLES + 1))
     half = len(differences) // 2
-    left, right = _sums(differences[:half]), np.sort(_sums(differences[half:]))
+    left, right = _signed_sums(differences[:half]), np.sort(_signed_sums(differences[half:]))
     above = len(right) - np.searchsorted(right, reach - left, side="left")
     below = np.searchsorted(right, -reach - left, side="right")
     total = left.size * right.size
+    # Where all differences are 0, a sum of 0 is counted on both sides.
     return float(min((above.sum() + below.sum()) / total, 1.0))
 
 
-def _sums(values: _Floats) -> _Floats:
-    """All sums of the values with either sign."""
+def _signed_sums(values: _Floats) -> _Floats:
+    """The sums of the values under all choices of signs: [2^n]."""
     sums = np.zeros(1)
     for value in values:
         sums = np.concatenate((sums + value, sums - value))
     return sums
 
 
-def interval(differences: _Floats, seed: int = 0, level: float = 0.95) -> tuple[float, float]:
-    """The percentile bootstrap interval of the mean."""
+def bootstrap_interval(
+    differences: _Floats, seed: int = 0, level: float = 0.95
+) -> tuple[float, float]:
+    """The percentile bootstrap interval of the mean (Efron, 1979)."""
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, len(differences), (RESAMPLES, len(differences)))
-    means = differences[drawn].mean(1)
     tail = (1 - level) / 2
-    low, high = np.quantile(means, (tail, 1 - tail))
+    low, high = np.quantile(differences[drawn].mean(1), (tail, 1 - tail))
     return float(low), float(high)
 
 
-def effect_size(differences: _Floats) -> float:
-    """Cohen's d of paired values; 0 where there is no difference, infinite where none varies."""
+def cohens_d(differences: _Floats) -> float:
+    """Cohen's d of paired values, mean(d) / sd(d); infinite where the differences do not vary."""
     mean = float(differences.mean())
     deviation = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
     if deviation <= _SLACK * abs(mean):
@@ -95,7 +103,11 @@ def effect_size(differences: _Floats) -> float:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """P values made fit for being read together (Holm, 1979)."""
+    """P values adjusted for multiple testing by Holm's step-down procedure (Holm, 1979).
+
+    With p_(1) <= ... <= p_(n), the adjusted p_(k) is the maximum over j <= k of (n - j + 1) p_(j),
+    at most 1.
+    """
     order = sorted(range(len(values)), key=values.__getitem__)
     adjusted, largest = [0.0] * len(values), 0.0
     for rank, place in enumerate(order):

@@ -11,23 +11,17 @@ from hardner.adapt.recipe import RECIPES, Recipe, encoder_kind, recipe_for
 from hardner.catalogue import BENCHMARK
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Protocol, Size, TrainOn
+from hardner.jobs.run_folder import MODEL_FOLDER
 from hardner.meta.experiment import Experiment, read_experiment
-from hardner.meta.folder import EXPERIMENT, MODEL
 from hardner.meta.methods import BASELINES
+from hardner.meta.run import EXPERIMENT_FILE
 from hardner.meta.source_data import corpora_of
 from hardner.model.describe import load_model
 from hardner.model.encoders import WordEncoder, vocabulary_of
-from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Tagger
+from hardner.model.layers import part_of
+from hardner.model.tagger import Model
 from hardner.types import Corpus, Sentence
 from hardner.vectors import load_vectors
-
-
-class Model(NamedTuple):
-    """A network and its parameters."""
-
-    tagger: Tagger
-    params: Params
 
 
 class SampleDraw(NamedTuple):
@@ -91,11 +85,11 @@ def system_of_folder(
         device: Where to compute.
     """
     folder = Path(path)
-    ran = (folder / EXPERIMENT).is_file()
-    if ran and not (folder / MODEL).is_dir():
+    ran = (folder / EXPERIMENT_FILE).is_file()
+    if ran and not (folder / MODEL_FOLDER).is_dir():
         raise FileError(folder, "the run has no model yet; train it further")
-    experiment = read_experiment(folder / EXPERIMENT) if ran else None
-    model = Model(*load_model(folder / MODEL if ran else folder))
+    experiment = read_experiment(folder / EXPERIMENT_FILE) if ran else None
+    model = Model(*load_model(folder / MODEL_FOLDER if ran else folder))
     model = Model(model.tagger, {n: p.to(device) for n, p in model.params.items()})
     named = name or ("" if experiment else folder.name)
     made = make_system(experiment, encoder_kind(model.tagger), protocol, named, preset, device)
@@ -138,6 +132,8 @@ def make_system(
     fitted = asdict(rule) | {"parts": sorted(rule.parts)} if adapt else None
     if fitted and not protocol.unlabelled:
         del fitted["self_training"]
+    if fitted and not fitted["average_folds"]:  # recorded since it exists
+        del fitted["average_folds"]
     for later in (
         "o_bias_size",
         "o_bias_density",

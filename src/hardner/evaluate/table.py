@@ -6,22 +6,27 @@ from math import inf
 from statistics import fmean, stdev
 
 from hardner.errors import HardnerError
-from hardner.evaluate import published
-from hardner.evaluate.protocols import PROTOCOLS, Size, passing_share
-from hardner.evaluate.published import MEAN, Figure
+from hardner.evaluate.protocols import PROTOCOLS, Size
+from hardner.evaluate.published import (
+    MEAN,
+    PublishedValue,
+    published_mean,
+    published_names,
+    published_value,
+)
 from hardner.evaluate.results import Result
 from hardner.evaluate.score import Metric
 from hardner.evaluate.significance import Comparison, compare, holm
 from hardner.meta.methods import BASELINES
 
 SIGNIFICANCE_LEVEL = 0.05
-BOUND = "In-Domain"
-"""The method whose score on all data other methods may pass with less."""
+IN_DOMAIN = "In-Domain"
+"""The method trained on the target alone, whose score on all data others may reach with less."""
 
 
 @dataclass(frozen=True, order=True)
 class TableRow:
-    """A method as it was trained and adapted."""
+    """A system as it was trained and adapted."""
 
     method: str
     encoder: str
@@ -29,26 +34,33 @@ class TableRow:
     natural: bool = False
     """Whether its samples were drawn regardless of entities."""
     unlabelled: int = 0
-    """Sentences that it learnt from without their labels, beside each sample."""
+    """Sentences learnt from without their labels, beside each sample."""
 
     @classmethod
     def of(cls, result: Result) -> "TableRow":
-        """Of a result; what is a share is drawn so anyway, and a line may say false for 0."""
+        """The row of a result."""
+        # Shares are always drawn regardless of entities; and lines may say false for 0 sentences.
         natural, unlabelled = result.natural and result.share is None, int(result.unlabelled)
         return cls(result.method, result.encoder, result.preset, natural, unlabelled)
+
+
+Samples = Mapping[tuple[int, int], float]
+"""By seed and sample, the metric."""
+_Place = tuple[Size, TableRow, str]
+"""Size, row and corpus."""
 
 
 @dataclass(frozen=True)
 class TableCell:
     """A row on a corpus."""
 
-    values: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    """By seed and sample; none where it was not run."""
-    published: Figure | None = None
-    versus: Comparison | None = None
-    """Less the baseline, over the samples that both have."""
-    p: float | None = None
-    """Of that comparison, corrected for all of the table's."""
+    values: Samples = field(default_factory=dict)
+    """Empty where it was not run."""
+    published: PublishedValue | None = None
+    comparison: Comparison | None = None
+    """With the baseline, over the samples that both have."""
+    p_holm: float | None = None
+    """The comparison's p value, corrected for all comparisons of the table."""
 
     @property
     def mean(self) -> float | None:
@@ -57,7 +69,7 @@ class TableCell:
 
     @property
     def deviation(self) -> float | None:
-        """Of the samples, if there are several."""
+        """The standard deviation of the samples, if there are several."""
         return stdev(self.values.values()) if len(self.values) > 1 else None
 
     @property
@@ -78,20 +90,20 @@ class ResultTable:
     sizes: tuple[Size, ...]
     rows: tuple[TableRow, ...]
     cells: Mapping[tuple[Size, TableRow, str], TableCell]
-    """By size, row and corpus, the mean of all corpora included."""
+    """By size, row and corpus; `MEAN` is a corpus too."""
     baseline: TableRow | None = None
 
     @property
     def run(self) -> frozenset[str]:
-        """The corpora that something was run on, and the mean if something was on all."""
+        """The corpora with results, and `MEAN` if a row has results on all of them."""
         return frozenset(corpus for (_, _, corpus), cell in self.cells.items() if cell.values)
 
     def cell(self, size: Size, row: TableRow, corpus: str) -> TableCell:
-        """What is there."""
+        """One cell."""
         return self.cells[size, row, corpus]
 
     def label(self, row: TableRow) -> str:
-        """The row's method, with whatever else tells it from other rows."""
+        """The row's method, with what else tells it from other rows."""
         more = [
             getattr(row, name)
             for name in ("encoder", "preset")
@@ -101,41 +113,53 @@ class ResultTable:
         name = f"{row.method} + {row.unlabelled:,} unlabelled" if row.unlabelled else row.method
         return f"{name} ({', '.join(more)})" if more else name
 
-    def tests(self) -> int:
-        """How many comparisons there are."""
-        return sum(cell.p is not None for cell in self.cells.values())
+    def in_domain_share(self, row: TableRow, corpus: str) -> float | None:
+        """The share of the data with which a row reaches In-Domain's score on all of it.
 
-    def passing(self, row: TableRow, corpus: str) -> float | None:
-        """The share of the data at which a row passes In-Domain on all of it; infinite if none is.
-
-        None where that is not known, since not all of it was run.
+        Infinite if it never does; None if not all of what that needs was run.
         """
-        bounds = [r for r in self.rows if (r.method, r.encoder) == (BOUND, row.encoder)]
+        bounds = [r for r in self.rows if (r.method, r.encoder) == (IN_DOMAIN, row.encoder)]
         full = [self.cell(1.0, bound, corpus).mean for bound in bounds if 1.0 in self.sizes]
         if not full or full[0] is None:
             return None
         curve = {float(s): m for s in self.sizes if (m := self.cell(s, row, corpus).mean)}
-        share = passing_share(curve, full[0])
+        share = share_reaching(curve, full[0])
         return inf if share is None and 1.0 in curve else share
+
+
+def share_reaching(curve: Mapping[float, float], score: float) -> float | None:
+    """The share of the data at which a curve first reaches a score, interpolated linearly.
+
+    None if it never does.
+    """
+    before: tuple[float, float] | None = None
+    for share, value in sorted(curve.items()):
+        if value >= score:
+            if before is None:
+                return share
+            return before[0] + (share - before[0]) * (score - before[1]) / (value - before[1])
+        before = share, value
+    return None
 
 
 def build_tables(
     results: Iterable[Result], metric: Metric = "f1", baseline: str = ""
 ) -> list[ResultTable]:
-    """A table for each protocol that there are results of.
+    """A table for each protocol among the results.
 
     Args:
         results: In any order.
         metric: What to show of each.
-        baseline: The row, by its label or method, that others are compared with.
+        baseline: The row, by its label or method, to compare others with.
     """
     protocols: dict[str, list[Result]] = {}
     for result in results:
         protocols.setdefault(result.protocol, []).append(result)
-    return [_compared(_table(n, found, metric), baseline) for n, found in protocols.items()]
+    tables = [_table(name, found, metric) for name, found in protocols.items()]
+    return [_compared(table, baseline) for table in tables] if baseline else tables
 
 
-def of_rows(results: Sequence[Result], names: Sequence[str]) -> list[Result]:
+def select_rows(results: Sequence[Result], names: Sequence[str]) -> list[Result]:
     """The results of some rows, each named by its label or method; all if none is named."""
     if not names:
         return list(results)
@@ -151,87 +175,78 @@ def of_rows(results: Sequence[Result], names: Sequence[str]) -> list[Result]:
 
 
 def _table(protocol: str, results: Sequence[Result], metric: Metric) -> ResultTable:
-    corpora, sizes = _columns(protocol, results)
-    rows = tuple(sorted({TableRow.of(r): None for r in results}, key=_rank))
+    corpora, sizes = _corpora(protocol, results), tuple(sorted({r.size for r in results}))
+    rows = tuple(sorted({TableRow.of(r) for r in results}, key=_row_order))
     values = _values(results, metric)
-    cells: dict[tuple[Size, TableRow, str], TableCell] = {}
+    cells: dict[_Place, TableCell] = {}
     for size in sizes:
         for row in rows:
-            called = (
-                ()
-                if row.unlabelled
-                else published.published_names(protocol, row.method, row.encoder)
-            )
+            # No paper has a row that learns from unlabelled text as well.
+            names = [] if row.unlabelled else published_names(protocol, row.method, row.encoder)
             each = [values.get((size, row, corpus), {}) for corpus in corpora]
             for corpus, found in zip(corpora, each, strict=True):
-                figure = published.published(protocol, metric, size, corpus, called)
-                cells[size, row, corpus] = TableCell(found, figure)
-            whole = published.published_mean(protocol, metric, size, corpora, called)
-            cells[size, row, MEAN] = TableCell(_mean(each), whole)
+                theirs = published_value(protocol, metric, size, corpus, names)
+                cells[size, row, corpus] = TableCell(found, theirs)
+            theirs = published_mean(protocol, metric, size, corpora, names)
+            cells[size, row, MEAN] = TableCell(_sample_means(each), theirs)
     return ResultTable(protocol, metric, corpora, sizes, rows, cells)
 
 
-def _columns(protocol: str, results: Sequence[Result]) -> tuple[tuple[str, ...], tuple[Size, ...]]:
-    """The protocol's corpora and sizes if any of them were run, then whatever else was."""
+def _corpora(protocol: str, results: Sequence[Result]) -> tuple[str, ...]:
+    """The protocol's corpora if any of them was run, then other corpora that were."""
     plan = PROTOCOLS.get(protocol)
-    corpora = sorted({r.corpus for r in results})
-    sizes = sorted({r.size for r in results})
-    planned = plan.targets if plan and not set(plan.targets).isdisjoint(corpora) else ()
-    return (*planned, *(c for c in corpora if c not in planned)), tuple(sizes)
+    found = sorted({r.corpus for r in results})
+    planned = plan.targets if plan and not set(plan.targets).isdisjoint(found) else ()
+    return (*planned, *(c for c in found if c not in planned))
 
 
-def _rank(row: TableRow) -> tuple[str, str, int, TableRow]:
+def _row_order(row: TableRow) -> tuple[str, str, int, TableRow]:
     """Rows of one encoder and preset together, in the papers' order of methods."""
     order = list(BASELINES)
     place = order.index(row.method) if row.method in order else len(order)
     return row.encoder, row.preset, place, row
 
 
-Samples = dict[tuple[int, int], float]
-
-
-def _values(results: Sequence[Result], metric: Metric) -> dict[tuple[Size, TableRow, str], Samples]:
-    values: dict[tuple[Size, TableRow, str], Samples] = {}
-    configs: dict[tuple[Size, TableRow, str, int, int], str] = {}
+def _values(results: Sequence[Result], metric: Metric) -> Mapping[_Place, Samples]:
+    values: dict[_Place, dict[tuple[int, int], float]] = {}
+    configs: dict[tuple[_Place, int, int], str] = {}
     for r in results:
         place = (r.size, TableRow.of(r), r.corpus)
-        own = (*place, r.seed, r.sample)
-        if configs.setdefault(own, r.config) != r.config:
+        config = configs.setdefault((place, r.seed, r.sample), r.config)
+        if config != r.config:
             raise HardnerError(
                 f"{r.method} on {r.corpus}, {r.size}, sample {r.sample} has two results with "
-                f"different configurations, {configs[own]} and {r.config} in configs.json: put "
+                f"different configurations, {config} and {r.config} in configs.json: put "
                 "them into different folders, or give one another --name"
             )
-        values.setdefault(place, {})[r.seed, r.sample] = float(getattr(r.score, metric))
+        values.setdefault(place, {})[r.seed, r.sample] = getattr(r.score, metric)
     return values
 
 
-def _mean(each: Sequence[Samples]) -> Samples:
-    """Of each sample that all corpora have; none where a corpus was not run."""
+def _sample_means(each: Sequence[Samples]) -> Samples:
+    """The mean over corpora of each sample that all of them have."""
     shared = set(each[0]).intersection(*each[1:]) if each else set()
     return {key: fmean(found[key] for found in each) for key in sorted(shared)}
 
 
 def _compared(table: ResultTable, baseline: str) -> ResultTable:
-    """The table with each cell compared with the baseline's, corrected over all of them."""
-    if not baseline:
-        return table
+    """The table with each cell compared with the baseline's, with Holm's correction over all."""
     named = [r for r in table.rows if baseline == table.label(r)]
     named = named or [r for r in table.rows if baseline == r.method]
     if len(named) != 1:
         known = ", ".join(map(table.label, table.rows))
         raise HardnerError(f"the baseline must be one of the rows {known}; got {baseline!r}")
     (base,) = named
-    found = {}
+    found: dict[_Place, Comparison] = {}
     for (size, row, corpus), cell in table.cells.items():
-        other = table.cell(size, base, corpus).values
-        shared = sorted(cell.values.keys() & other.keys())
+        theirs = table.cell(size, base, corpus).values
+        shared = sorted(cell.values.keys() & theirs.keys())
         if row != base and len(shared) > 1:
-            one, two = ([held[key] for key in shared] for held in (cell.values, other))
-            found[size, row, corpus] = compare(one, two)
-    fair = dict(zip(found, holm([c.p for c in found.values()]), strict=True))
+            ours = [cell.values[key] for key in shared]
+            found[size, row, corpus] = compare(ours, [theirs[key] for key in shared])
+    adjusted = dict(zip(found, holm([c.p for c in found.values()]), strict=True))
     cells = {
-        place: replace(cell, versus=found.get(place), p=fair.get(place))
+        place: replace(cell, comparison=found.get(place), p_holm=adjusted.get(place))
         for place, cell in table.cells.items()
     }
     return replace(table, cells=cells, baseline=base)

@@ -9,16 +9,18 @@ from hardner.catalogue import SPLITS
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import Protocol, TrainOn
-from hardner.evaluate.system import Model, SampleDraw, System, make_system
+from hardner.evaluate.system import SampleDraw, System, make_system
 from hardner.files import atomic_write
 from hardner.jobs.device import resolve_device
+from hardner.jobs.progress import ProgressCallback
+from hardner.jobs.run_folder import MODEL_FOLDER
 from hardner.meta.experiment import Experiment
-from hardner.meta.folder import MODEL
 from hardner.meta.methods import BASELINES
 from hardner.meta.network import build_network
-from hardner.meta.run import TrainingProgress, run_experiment
+from hardner.meta.run import run_experiment
 from hardner.meta.source_data import corpora_of, load_source_data
 from hardner.model.describe import load_model
+from hardner.model.tagger import Model
 from hardner.schemes import spans_to_tags
 from hardner.types import Corpus, Sentence
 
@@ -34,7 +36,7 @@ def system_of_experiment(
     runs: Path,
     name: str = "",
     preset: str = "",
-    on_progress: Callable[[TrainingProgress], None] = lambda _: None,
+    on_progress: ProgressCallback = lambda _: None,
     watch: StopWatcher = lambda: nullcontext(lambda: False),
 ) -> System:
     """A contender that is trained when it is needed; its runs are kept, and gone on with.
@@ -67,7 +69,7 @@ class Trainer:
     runs: Path
     train: TrainOn
     device: str
-    on_progress: Callable[[TrainingProgress], None]
+    on_progress: ProgressCallback
     watch: StopWatcher
     _last: tuple[str, Model] | None = None
 
@@ -100,7 +102,7 @@ class Trainer:
                 standing = run_experiment(experiment, folder, self.on_progress, stop)
             if not standing.finished:
                 raise KeyboardInterrupt
-            model = Model(*load_model(folder / MODEL))
+            model = Model(*load_model(folder / MODEL_FOLDER))
         return Model(model.tagger, {n: p.to(self.device) for n, p in model.params.items()})
 
     def _with_target(

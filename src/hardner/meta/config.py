@@ -5,7 +5,7 @@ record, or any of them `Annotated` with the `Bounds` that a number must lie in.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -113,16 +113,6 @@ def toml(table: Mapping[str, Any]) -> str:
 
 def _written(value: Any) -> str:
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
-
-
-def flat(table: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of a table by dotted key."""
-    for name, value in table.items():
-        key = f"{section}.{name}" if section else name
-        if isinstance(value, Mapping):
-            yield from flat(value, key)
-        else:
-            yield key, value
 
 
 def _plain(expected: Any) -> Any:

@@ -5,7 +5,7 @@ Every field is checked when it is made. Paths are as seen from where the command
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,6 @@ from hardner.meta.config import (
     Share,
     Whole,
     check_fields,
-    flat,
     make,
     merged,
 )
@@ -220,7 +219,8 @@ class Experiment:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.method not in METHODS:
-            raise HardnerError(f"method: none is {self.method!r}; there are {', '.join(METHODS)}")
+            known = f"there are {', '.join(METHODS)}; --plugin FILE.py adds your own"
+            raise HardnerError(f"method: none is {self.method!r}; {known}")
         if self.preset not in TRAINING_PRESETS:
             raise HardnerError(
                 f"preset: none is {self.preset!r}; there are {', '.join(TRAINING_PRESETS)}"
@@ -298,12 +298,3 @@ def read_experiment(path: str | Path, overrides: Mapping[str, Any] | None = None
 def parse_override(key: str, text: str) -> ConfigTable:
     """What ``--key text`` overrides."""
     return parse_key(Experiment, key, text)
-
-
-def differing(one: Experiment, other: Experiment, free: Sequence[str] = ()) -> str | None:
-    """The first key, if any, in which two experiments differ, with both values."""
-    right = dict(flat(other.table()))
-    for key, value in flat(one.table()):
-        if key not in free and value != right[key]:
-            return f"{key} is {json.dumps(value)} there and {json.dumps(right[key])} here"
-    return None

@@ -14,11 +14,12 @@ import torch
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_binary
+from hardner.jobs.run_folder import LOG_FILE, STATE_FOLDER
 from hardner.meta.experiment import Experiment, read_experiment
-from hardner.meta.folder import EXPERIMENT, LOG, STATE
 from hardner.meta.log import LogEntry, read_log
 from hardner.meta.loop import draw_episodes
 from hardner.meta.outer import hardness_weights
+from hardner.meta.run import EXPERIMENT_FILE
 from hardner.meta.source_data import load_source_data
 from hardner.types import Sentence
 
@@ -62,13 +63,13 @@ class Hardness:
     def of(cls, folder: str | Path) -> "Hardness":
         """Read a run's folder."""
         folder = Path(folder)
-        if not (folder / EXPERIMENT).is_file():
-            raise FileError(folder, f"no run: there is no {EXPERIMENT} in it")
-        experiment = read_experiment(folder / EXPERIMENT)
+        if not (folder / EXPERIMENT_FILE).is_file():
+            raise FileError(folder, f"no run: there is no {EXPERIMENT_FILE} in it")
+        experiment = read_experiment(folder / EXPERIMENT_FILE)
         used = experiment.way().objective.weighting == "hardness"
-        found = list(read_log(folder / LOG))
+        found = list(read_log(folder / LOG_FILE))
         if not found:
-            raise FileError(folder / LOG, "no iteration is logged yet")
+            raise FileError(folder / LOG_FILE, "no iteration is logged yet")
         weights = tuple(_weights(entry, used) for entry in found)
         return cls(experiment, used, weights, tuple(tuple(e.domains) for e in found))
 
@@ -109,7 +110,7 @@ def hardest_tasks(
             raise HardnerError(f"iteration {iteration} is not in the log, which has 0 to {last}")
     e = found.experiment
     source_data = load_source_data(e)
-    state = Path(folder) / STATE
+    state = Path(folder) / STATE_FOLDER
     if (
         state.is_dir()
         and checkpoint.load_checkpoint(state).config["sentences"] != source_data.fingerprint()

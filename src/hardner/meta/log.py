@@ -1,4 +1,4 @@
-"""The log of a run: one JSON line an iteration, written in blocks so that a GPU is not held up."""
+"""The log of meta-training: one JSON line an iteration, and one for each devel loss."""
 
 import json
 import os
@@ -9,13 +9,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hardner.errors import FileError, HardnerError
+from hardner.errors import FileError
+from hardner.jobs.progress import SECONDS
+from hardner.jobs.run_folder import Diverged
 from hardner.meta.loop import Training, TrainingStep
 from hardner.meta.methods import Method
 from hardner.meta.terms import Term, learners
-
-_FLUSH_SECONDS = 0.5
-"""Seconds between two blocks."""
 
 
 @dataclass(frozen=True)
@@ -32,65 +31,62 @@ class LogEntry:
     seconds: float
 
 
-class Diverged(HardnerError):
-    """A loss that is no number any more."""
-
-
-class RunLog:
-    """Collects steps, and writes them when asked or when it is time."""
+class TrainingLog:
+    """Appends iterations to a file, in blocks: to look at a loss is to wait for the GPU."""
 
     def __init__(self, file: BinaryIO, method: Method, training: Training) -> None:
-        """Args: ``file`` stands where the next line belongs."""
-        self.loss = float("nan")
-        """The mean tagging loss of the last block."""
+        self.loss: float | None = None
+        """Mean tagging loss of the last block."""
         self._file, self._method, self._training = file, method, training
         self._waiting: list[tuple[TrainingStep, list[str]]] = []
         self._clock = time.monotonic()
 
+    def cut(self, size: int) -> None:
+        """Drop what was written after a state was saved."""
+        self._file.truncate(size)
+
     def add(self, step: TrainingStep, domains: list[str]) -> bool:
         """Keep a step; says whether a block was written."""
         self._waiting.append((step, domains))
-        if time.monotonic() - self._clock < _FLUSH_SECONDS:
+        if time.monotonic() - self._clock < SECONDS:
             return False
         self.flush()
         return True
 
     def flush(self) -> None:
-        """Write what was kept; a loss that is no number is an error, and not written."""
+        """Write what was kept, up to the first loss that is not finite, which is an error."""
         entries = [self._entry(step, domains) for step, domains in self._waiting]
         self._waiting = []
         self._clock = time.monotonic()
         for entry in entries:
-            values = [v for found in entry.losses.values() for v in found]
-            if not all(map(isfinite, values)):
-                raise Diverged(f"the loss is no number any more at iteration {entry.iteration}")
+            if not all(isfinite(v) for found in entry.losses.values() for v in found):
+                raise Diverged(f"the loss is not finite at iteration {entry.iteration}")
             self._write(vars(entry))
         tags = [v for e in entries for n, f in e.losses.items() if n.startswith("tag") for v in f]
         self.loss = sum(tags) / len(tags) if tags else self.loss
         self._file.flush()
 
-    def scored(self, iteration: int, value: float, best: bool) -> None:
+    def add_devel_loss(self, iterations: int, loss: float, best: bool) -> None:
         """Write the devel loss after so many iterations."""
-        self._write({"after": iteration, "devel_loss": value, "best": best})
+        self._write({"after": iterations, "devel_loss": loss, "best": best})
         self._file.flush()
 
     def size(self) -> int:
-        """Bytes of the log, all of them on the disk."""
+        """Bytes of the log, once all of them are on the disk."""
         self.flush()
         os.fsync(self._file.fileno())
-        return self._file.tell()
+        return os.fstat(self._file.fileno()).st_size
 
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line).encode() + b"\n")
 
     def _entry(self, step: TrainingStep, domains: list[str]) -> LogEntry:
         terms = terms_at(self._method, step.iteration)
-        parts = sorted(learners(terms))
         losses, weights = (_rounded(t.tolist()) for t in (step.losses, step.weights))
         return LogEntry(
             step.iteration,
             dict(zip(term_names(terms), losses, strict=True)),
-            dict(zip(parts, weights, strict=True)),
+            dict(zip(sorted(learners(terms)), weights, strict=True)),
             domains,
             self._training.rate_at(step.iteration),
             round(step.seconds, 6),

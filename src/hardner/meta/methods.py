@@ -3,11 +3,13 @@
 None of them owns a loop, an optimiser or a network.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Literal, cast
 
-from hardner.errors import HardnerError
+from hardner.errors import FileError, HardnerError
 from hardner.meta.hypergradient import MetaGradient
 from hardner.meta.inner import PROTOTYPES, InnerLoop
 from hardner.meta.optim import Optimizer
@@ -200,6 +202,19 @@ METHODS: dict[str, Callable[[MethodSettings], Method]] = {
     "dann": dann,
     "wpz": wpz,
 }
+"""By the name that an experiment's key ``method`` gives; a plugin adds its own."""
+
+
+def load_plugins(paths: Sequence[Path] | None) -> None:
+    """Run Python files of the user's own, which may add to `METHODS`."""
+    for path in paths or ():
+        spec = spec_from_file_location(f"hardner_plugin_{path.stem}", path)
+        if not path.is_file() or spec is None or spec.loader is None:
+            raise FileError(path, "is no Python file")
+        try:
+            spec.loader.exec_module(module_from_spec(spec))
+        except Exception as error:  # whatever a file of anyone's raises
+            raise FileError(path, f"cannot be run: {type(error).__name__}: {error}") from error
 
 
 def method(name: str, settings: MethodSettings | None = None) -> Method:

@@ -1,9 +1,8 @@
-"""A run: an experiment in a folder, from wherever it stands there to its end.
+"""Meta-training in a run folder, in as many sessions as it takes.
 
-The folder holds ``experiment.json``; ``log.jsonl``, a line an iteration; ``state``, all that is
-needed to go on; and ``model``, the best on the source devel data so far. Every one of them is
-replaced whole, and the log is cut back to where the state stands, so that a run that was killed at
-any moment and started again ends as if nothing had happened.
+The folder holds ``experiment.json``; ``log.jsonl``, a line an iteration; ``state``; and ``model``,
+the best on the source devel data so far. The log is cut back to where the state stands, so a run
+that was killed at any moment and started again ends as if nothing had happened.
 """
 
 import json
@@ -17,13 +16,20 @@ from typing import BinaryIO
 import numpy as np
 import torch
 
-from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.jobs.device import resolve_device
+from hardner.jobs.progress import ProgressCallback, RunProgress
+from hardner.jobs.run_folder import (
+    MODEL_FOLDER,
+    STATE_FOLDER,
+    Diverged,
+    RunFolder,
+    SavedState,
+    open_run_folder,
+)
 from hardner.meta.distributed import ALONE, Ranks
-from hardner.meta.experiment import Experiment
-from hardner.meta.folder import MODEL, STATE, claim, held_log
-from hardner.meta.log import Diverged, RunLog
+from hardner.meta.experiment import Experiment, read_experiment
+from hardner.meta.log import TrainingLog
 from hardner.meta.loop import EpisodeRows, TrainingState, devel_loss, drawing, initial_state, loop
 from hardner.meta.network import Reading, build_network
 from hardner.meta.source_data import SourceData, load_source_data
@@ -31,40 +37,30 @@ from hardner.model.describe import save_model
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 
+EXPERIMENT_FILE = "experiment.json"
+_FREE = ("device", "data.root", "data.catalogue")
+"""Keys in which a run that goes on may differ: the sentences themselves are compared."""
+
 
 @dataclass(frozen=True)
 class RunStatus:
     """How far a run has come, beside its parameters."""
 
     iteration: int = 0
-    """How many are done."""
+    """Iterations done."""
     devel: float | None = None
-    """The last devel loss."""
+    """Last devel loss."""
     best: float | None = None
     best_at: int = 0
     waited: int = 0
-    """Scorings since the best."""
+    """Devel losses since the best."""
     finished: bool = False
-
-
-@dataclass(frozen=True)
-class TrainingProgress:
-    """What a listener is told now and then."""
-
-    standing: RunStatus
-    loss: float
-    """The mean tagging loss of the last block of iterations."""
-    scored: bool = False
-    """Whether the devel loss is new."""
-
-
-TrainingCallback = Callable[[TrainingProgress], None]
 
 
 def run_experiment(
     experiment: Experiment,
     folder: str | Path,
-    on_progress: TrainingCallback = lambda _: None,
+    on_progress: ProgressCallback = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
     reading: Reading | None = None,
     ranks: Ranks = ALONE,
@@ -74,95 +70,91 @@ def run_experiment(
     Args:
         experiment: What to do.
         folder: New, or that of the same experiment.
-        heard: Called at the start, about twice a second, and after each scoring.
+        on_progress: Called at the start, about twice a second, and after each devel loss.
         stop: Asked after each iteration.
         reading: Called now and then while word vectors are read.
-        ranks: Among whom the tasks of an iteration are shared out; the leading one alone reads
+        ranks: The processes that share out the tasks of an iteration; the leading one alone reads
             and writes the folder.
     """
-    folder = Path(folder)
-    if ranks.leads:
-        claim(folder, experiment)
-    with held_log(folder) if ranks.leads else Path(os.devnull).open("wb") as file:
-        return _Run(experiment, folder, file, on_progress, reading, ranks).go(stop)
+    path = Path(folder)
+    if not ranks.leads:
+        with Path(os.devnull).open("ab") as log:
+            return _Run(experiment, RunFolder(path), log, on_progress, reading, ranks).go(stop)
+
+    table = experiment.table()
+    with (
+        open_run_folder(
+            path, EXPERIMENT_FILE, table, lambda file: read_experiment(file).table(), _FREE
+        ) as held,
+        held.open_log() as log,
+    ):
+        return _Run(experiment, held, log, on_progress, reading, ranks).go(stop)
 
 
 class _Run:
     def __init__(
         self,
         experiment: Experiment,
-        folder: Path,
-        file: BinaryIO,
-        on_progress: TrainingCallback,
+        folder: RunFolder,
+        log: BinaryIO,
+        on_progress: ProgressCallback,
         reading: Reading | None,
         ranks: Ranks,
     ) -> None:
-        self.experiment, self.folder, self.on_progress, self.ranks = (
-            experiment,
-            folder,
-            on_progress,
-            ranks,
-        )
+        self.experiment, self.folder, self.ranks = experiment, folder, ranks
+        self.on_progress = on_progress
         self.device = resolve_device(experiment.device)
         self.source_data = load_source_data(experiment)
         self.fingerprint = self.source_data.fingerprint()
         way, shares = experiment.way(), self.source_data.shares(experiment.data.shares)
         self.method = replace(way, objective=replace(way.objective, shares=shares))
         self.training = experiment.training()
-        with ranks.first():
-            cache = folder.parent / "vectors"
+        with ranks.first():  # which keeps the word vectors it reads, for the others to find
+            cache = folder.path.parent / "vectors"
             self.tagger, start = build_network(experiment, self.source_data, cache, reading)
         self.score = _scorer(experiment, self.source_data, self.tagger, self.device, ranks)
-        self.log = RunLog(file, self.method, self.training)
-        self.standing, self.progress = RunStatus(), TrainingState({}, {})
-        self.began = {n: p for n, p in start.items() if part_of(n) == "encoder"}
-        self._begin(start, file)
+        self.log = TrainingLog(log, self.method, self.training)
+        self.start_encoder = {n: p for n, p in start.items() if part_of(n) == "encoder"}
+        self.status = RunStatus()
+        self.progress = self._begin(start)
         if ranks.joined:
             self._follow()
-        self.saved = self.standing.iteration
+        self.saved = self.status.iteration
 
-    def _begin(self, start: Params, file: BinaryIO) -> None:
+    def _begin(self, start: Params) -> TrainingState:
         """From the state in the folder, if there is one, else from the very beginning."""
-        if not (self.ranks.leads and (self.folder / STATE).is_dir()):
+        saved = self.folder.load_state(self.device) if self.ranks.leads else None
+        if saved is None:
             if self.ranks.leads:
-                file.truncate(0)
+                self.log.cut(0)
             params = {n: p.to(self.device).clone() for n, p in start.items()}
-            self.progress = initial_state(params, self.method, self.training)
-            return
-        saved = checkpoint.load_checkpoint(self.folder / STATE)
-        if saved.config["sentences"] != self.fingerprint:
-            raise FileError(self.folder, "its corpora have changed since it began; choose another")
-        file.truncate(saved.config["log"])
-        file.seek(saved.config["log"])
-        self.standing = RunStatus(**saved.config["standing"])
-        kinds: dict[str, Params] = {"params": {}, "state": {}}
-        for name, tensor in saved.tensors.items():
-            kind, _, own = name.partition(".")
-            kinds[kind][own] = tensor.to(self.device)
-        self.progress = TrainingState(kinds["params"], kinds["state"], self.standing.iteration)
+            return initial_state(params, self.method, self.training)
+        if saved.about["sentences"] != self.fingerprint:
+            message = "its corpora have changed since it began; choose another"
+            raise FileError(self.folder.path, message)
+        self.log.cut(saved.about["log"])
+        self.status = RunStatus(**saved.about["standing"])
+        return TrainingState(saved.params, saved.optimizer, self.status.iteration)
 
     def _follow(self) -> None:
-        """Stand where the leading rank stands."""
+        """Take the leading rank's state."""
         if self.ranks.told(self.fingerprint) != self.fingerprint:
             raise HardnerError(f"rank {self.ranks.rank}: its corpora are not the leading rank's")
-        standing = self.ranks.told(json.dumps(asdict(self.standing)))
-        self.standing = RunStatus(**json.loads(standing))
+        self.status = RunStatus(**json.loads(self.ranks.told(json.dumps(asdict(self.status)))))
         self.ranks.share(self.progress.params | self.progress.state)
-        self.progress.iteration = self.standing.iteration
+        self.progress.iteration = self.status.iteration
 
     def go(self, stop: Callable[[], bool]) -> RunStatus:
         """Iterate to the end."""
-        self._tell()
+        self._report()
         try:
-            if not self.standing.finished:
+            if not self.status.finished:
                 self._iterate(stop)
         except Diverged as error:
-            left = (
-                f"{STATE} holds iteration {self.saved}" if self.saved else "there is no state yet"
-            )
-            advice = "lower train.rate or inner.rate"
-            raise FileError(self.folder, f"{error}; {advice} ({left})") from None
-        return self.standing
+            left = f"{STATE_FOLDER} holds iteration {self.saved}" if self.saved else "no state yet"
+            message = f"{error}; lower train.rate or inner.rate ({left})"
+            raise FileError(self.folder.path, message) from None
+        return self.status
 
     def _iterate(self, stop: Callable[[], bool]) -> None:
         train, devel = self.experiment.train, self.experiment.devel
@@ -177,68 +169,63 @@ class _Run:
             domains[iteration] = names[rows.query[:, 0]].tolist()
             return rows
 
-        if not self.standing.iteration:
-            self._judge()
+        if not self.status.iteration:
+            self._evaluate()
         way = (self.tagger, self.method, self.training)
         for step in loop(*way, store, draw, self.progress, self.ranks):
             done = step.iteration + 1
-            self.standing = replace(self.standing, iteration=done)
+            self.status = replace(self.status, iteration=done)
             if self.log.add(step, domains.pop(step.iteration)):
-                self._tell()
+                self._report()
             if done == train.iterations or (devel.every and done % devel.every == 0):
-                self._judge()
-            halting = self.standing.finished or self.ranks.any(stop())
+                self._evaluate()
+            halting = self.status.finished or self.ranks.any(stop())
             if self.ranks.leads and (halting or done % train.save == 0):
                 self._save()
             if halting:
                 return
 
-    def _judge(self) -> None:
-        """Score the devel data, keep the best parameters, and see whether to end."""
+    def _evaluate(self) -> None:
+        """Compute the devel loss, keep the best parameters, and see whether to end."""
         self.log.flush()
-        now, patience = self.standing, self.experiment.devel.patience
+        now, patience = self.status, self.experiment.devel.patience
         ending = now.iteration == self.experiment.train.iterations
-        better, kept = now.iteration > 0, self._blended()
+        better, params = now.iteration > 0, self._interpolated()
         if self.score:
-            value = self.score(kept)
+            value = self.score(params)
             if not isfinite(value):
-                raise Diverged(f"the devel loss is no number after {now.iteration} iterations")
+                raise Diverged(f"the devel loss is not finite after {now.iteration} iterations")
             better = better and (now.best is None or value < now.best)
             waited = now.waited + (not better and now.iteration > 0)
             now = replace(now, devel=value, waited=0 if better else waited)
             now = replace(now, best=value, best_at=now.iteration) if better else now
             ending = ending or 0 < patience <= now.waited
-            self.log.scored(now.iteration, value, better)
+            self.log.add_devel_loss(now.iteration, value, better)
         if better and self.ranks.leads:
-            save_model(self.folder / MODEL, self.tagger, kept)
-        self.standing = replace(now, finished=ending)
-        self._tell(scored=True)
+            save_model(self.folder.path / MODEL_FOLDER, self.tagger, params)
+        self.status = replace(now, finished=ending)
+        self._report(milestone=self.score is not None)
 
-    def _blended(self) -> Params:
-        """The parameters, their encoder mixed with the one that it began as."""
+    def _interpolated(self) -> Params:
+        """The parameters, with the encoder's between their start and where they are now."""
         params, share = self.progress.params, self.experiment.train.weight_interpolation
         if share == 1:
             return params
         return params | {
-            n: torch.lerp(p.to(params[n]), params[n], share) for n, p in self.began.items()
+            n: torch.lerp(p.to(params[n]), params[n], share) for n, p in self.start_encoder.items()
         }
 
     def _save(self) -> None:
-        """Leave a state to go on from, unless it is of no use."""
+        # The log first: a state must never know more of it than is on the disk.
         size = self.log.size()
-        params, state = self.progress.params, self.progress.state
-        tensors = {f"params.{n}": p for n, p in params.items()}
-        tensors |= {f"state.{n}": p for n, p in state.items()}
-        if not all(bool(t.isfinite().all()) for t in tensors.values()):
-            raise Diverged(f"a parameter is no number after {self.standing.iteration} iterations")
-        about = {"sentences": self.fingerprint, "log": size, "standing": asdict(self.standing)}
-        checkpoint.save_checkpoint(self.folder / STATE, tensors, about)
-        self.saved = self.standing.iteration
+        about = {"sentences": self.fingerprint, "log": size, "standing": asdict(self.status)}
+        self.folder.save_state(SavedState(self.progress.params, self.progress.state, about))
+        self.saved = self.status.iteration
 
-    def _tell(self, scored: bool = False) -> None:
-        self.on_progress(
-            TrainingProgress(self.standing, self.log.loss, scored and self.score is not None)
-        )
+    def _report(self, milestone: bool = False) -> None:
+        now, total = self.status, self.training.iterations
+        told = RunProgress("", now.iteration, total, self.log.loss, now.devel, milestone=milestone)
+        self.on_progress(told)
 
 
 def _scorer(

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -134,6 +135,13 @@ class Tagger:
         scores, lengths, chain = self.emissions(params, encoded, batch, domains)
         scores = scores.float() if scores.dtype.itemsize < 4 else scores
         return viterbi(scores, lengths, *chain)[0]
+
+
+class Model(NamedTuple):
+    """A network and its parameters."""
+
+    tagger: Tagger
+    params: Params
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""Masked-language pre-training of the compact transformer, whole words at a time."""
+"""Masked language modelling of the compact transformer, with whole words masked."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,40 +16,42 @@ from hardner.pretrain.muon import Muon
 from hardner.pretrain.tokenizer import SPECIAL
 from hardner.seeds import seed_of
 
-FIRST, MASK = SPECIAL.index("[CLS]"), SPECIAL.index("[MASK]")
-NONE = -100
-"""Stands for the piece at a place that is not hidden."""
+_CLS, _MASK = SPECIAL.index("[CLS]"), SPECIAL.index("[MASK]")
+IGNORED = -100
+"""Label of a place that is not masked."""
 
 
 @dataclass(frozen=True)
 class Pretraining:
-    """How the transformer learns."""
+    """Hyper-parameters of masked language modelling."""
 
     steps: int = 10_000
     rows: int = 512
-    """Blocks of a batch."""
+    """Blocks a batch."""
     width: int = 256
-    """Pieces of a block."""
+    """Subwords a block."""
     rate: float = 3e-3
+    """Peak learning rate."""
     warmup: int = 300
-    """Steps, a tenth of all at most."""
+    """Warm-up steps, at most a tenth of all."""
     weight_decay: float = 0.05
     hidden: float = 0.2
-    """Share of the words."""
+    """Share of the words that is masked."""
     alone: float = 0.08
-    """Share of the steps, after another run's model, in which only what is fresh moves."""
+    """Going on from another run's model: the first share of the steps, in which only tensors that
+    are new are trained."""
     seed: int = 0
 
     def rate_at(self, step: int) -> float:
-        """Linear up, then linear down to nothing."""
+        """Linear warm-up, then linear decay to zero."""
         warmup = min(self.warmup, self.steps // 10)
         if step < warmup:
             return self.rate * (step + 1) / warmup
         return self.rate * (self.steps - step) / (self.steps - warmup)
 
 
-def init(transformer: Transformer, rng: torch.Generator) -> Params:
-    """The transformer's parameters, and a head that guesses pieces with the same table."""
+def init_masked(transformer: Transformer, rng: torch.Generator) -> Params:
+    """The transformer's parameters, and a prediction head tied to its subword embeddings."""
     size = transformer.size
     return {
         **prefixed("encoder", transformer.init(rng)),
@@ -60,71 +62,70 @@ def init(transformer: Transformer, rng: torch.Generator) -> Params:
     }
 
 
-def draw_blocks(pieces: Tensor, training: Pretraining, step: int) -> Tensor:
-    """A batch of blocks from random places of the text: pieces [all], 16 bits each -> [N, P]."""
-    rng = torch.Generator(device=pieces.device).manual_seed(seed_of(training.seed, step, "place"))
-    places = len(pieces) - training.width + 1
-    starts = torch.randint(places, (training.rows, 1), generator=rng, device=pieces.device)
-    span = torch.arange(training.width, device=pieces.device)
-    blocks = pieces[starts + span].long() & 0xFFFF
-    blocks[:, 0] = FIRST
+def draw_blocks(text: Tensor, training: Pretraining, step: int) -> Tensor:
+    """A batch of blocks from random places of the text: ids [all], 16 bits each -> [N, P]."""
+    rng = torch.Generator(device=text.device).manual_seed(seed_of(training.seed, step, "place"))
+    places = len(text) - training.width + 1
+    starts = torch.randint(places, (training.rows, 1), generator=rng, device=text.device)
+    span = torch.arange(training.width, device=text.device)
+    blocks = text[starts + span].long() & 0xFFFF  # torch has no uint16: undo the sign
+    blocks[:, 0] = _CLS
     return blocks
 
 
-def hide(blocks: Tensor, inside: Tensor, share: float, rng: torch.Generator) -> Tensor:
-    """Which pieces to hide: whole words at random, special pieces never.
+def choose_masked(blocks: Tensor, inside: Tensor, share: float, rng: torch.Generator) -> Tensor:
+    """Which subwords to mask: those of whole words at random, special ones never.
 
-    blocks [N, P]; ``inside`` [V] says which pieces continue a word -> bool [N, P].
+    blocks [N, P]; ``inside`` [V] says which subwords continue a word -> bool [N, P].
     """
-    word = (~inside[blocks]).long().cumsum(1) - 1  # [N, P]; a block opens with a special piece
+    word = (~inside[blocks]).long().cumsum(1) - 1  # [N, P]; a block opens with [CLS]
     draws = torch.rand(blocks.shape, generator=rng, device=blocks.device)
     return (draws.gather(1, word) < share) & (blocks >= len(SPECIAL))
 
 
-def disguise(blocks: Tensor, hidden: Tensor, vocabulary: int, rng: torch.Generator) -> Tensor:
-    """Of the hidden, 8 in 10 become ``[MASK]``, 1 any piece, 1 stays (Devlin et al., 2019)."""
+def corrupt(blocks: Tensor, masked: Tensor, vocabulary: int, rng: torch.Generator) -> Tensor:
+    """Of the masked, 8 in 10 become ``[MASK]``, 1 any subword, 1 stays (Devlin et al., 2019)."""
     draws = torch.rand(blocks.shape, generator=rng, device=blocks.device)
     size = (len(SPECIAL), vocabulary)
     other = torch.randint(*size, blocks.shape, generator=rng, device=blocks.device)
-    shown = torch.where(draws < 0.8, MASK, torch.where(draws < 0.9, other, blocks))
-    return torch.where(hidden, shown, blocks)
+    shown = torch.where(draws < 0.8, _MASK, torch.where(draws < 0.9, other, blocks))
+    return torch.where(masked, shown, blocks)
 
 
-def masked_places(blocks: Tensor, hidden: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """The places of the hidden pieces in the batch, and the pieces: two of [H].
+def masked_places(blocks: Tensor, masked: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Places of the masked subwords in the flattened batch, and their ids: two of [H].
 
-    H depends on the shape only, so that a compiled loss serves every batch; it is far above what
-    chance hides. Places beyond the last hidden one stand for `NONE`.
+    H depends on the shape alone, so that one compiled loss serves every batch. Places beyond the
+    last masked one are labelled `IGNORED`.
     """
     size = blocks.numel()
-    room = min(size, int(size * share + 6 * size**0.5))
-    flat = hidden.flatten()
+    room = min(size, int(size * share + 6 * size**0.5))  # far above what chance masks
+    flat = masked.flatten()
     places = flat.byte().sort(descending=True, stable=True).indices[:room]
-    return places, torch.where(flat[places], blocks.flatten()[places], NONE)
+    return places, torch.where(flat[places], blocks.flatten()[places], IGNORED)
 
 
 class MaskedBatch(NamedTuple):
-    """What a step learns from."""
+    """What a step is trained on."""
 
     shown: Tensor
-    """Blocks with some pieces hidden, [N, P]."""
+    """Blocks with some subwords masked, [N, P]."""
     places: Tensor
-    """Where they are in the flattened blocks, [H]."""
+    """Where those are in the flattened blocks, [H]."""
     gold: Tensor
-    """What they are, [H]."""
+    """Their ids, [H]."""
 
 
-def batch(pieces: Tensor, inside: Tensor, training: Pretraining, step: int) -> MaskedBatch:
-    """The batch of a step: pieces [all], inside [V]."""
-    seed = seed_of(training.seed, step, "hide")
-    rng = torch.Generator(device=pieces.device).manual_seed(seed)
-    blocks = draw_blocks(pieces, training, step)
-    hidden = hide(blocks, inside, training.hidden, rng)
-    shown = disguise(blocks, hidden, len(inside), rng)
-    return MaskedBatch(shown, *masked_places(blocks, hidden, training.hidden))
+def masked_batch(text: Tensor, inside: Tensor, training: Pretraining, step: int) -> MaskedBatch:
+    """The batch of a step: text [all], inside [V]."""
+    rng = torch.Generator(device=text.device).manual_seed(seed_of(training.seed, step, "hide"))
+    blocks = draw_blocks(text, training, step)
+    masked = choose_masked(blocks, inside, training.hidden, rng)
+    shown = corrupt(blocks, masked, len(inside), rng)
+    return MaskedBatch(shown, *masked_places(blocks, masked, training.hidden))
 
 
-def guess_loss(
+def masked_loss(
     transformer: Transformer,
     params: Params,
     shown: Tensor,
@@ -132,43 +133,41 @@ def guess_loss(
     gold: Tensor,
     turn: Rotation | None = None,
 ) -> Tensor:
-    """Mean cross-entropy of the hidden pieces: shown [N, P], places and gold [H]."""
+    """Mean cross-entropy of the masked subwords: shown [N, P], places and gold [H]."""
     vectors = transformer(scoped(params, "encoder"), shown.unsqueeze(0), SCORING, True, turn)
     picked = vectors.flatten(0, 2)[places].unsqueeze(0)  # [1, H, D]
     h = functional.gelu(linear(picked, params["guess.weight"], params["guess.bias"]))
     h = layer_norm(h, params["guess.norm.weight"], params["guess.norm.bias"])
     logits = linear(h, params["encoder.pieces"], params["guess.pieces"])[0]  # [H, V]
-    total = functional.cross_entropy(logits.float(), gold, ignore_index=NONE, reduction="sum")
-    return total / (gold != NONE).sum().clamp(min=1)
+    total = functional.cross_entropy(logits.float(), gold, ignore_index=IGNORED, reduction="sum")
+    return total / (gold != IGNORED).sum().clamp(min=1)
 
 
 def pretrain_steps(
     transformer: Transformer,
     optimizer: Muon,
-    pieces: Tensor,
+    text: Tensor,
     inside: Tensor,
     training: Pretraining,
 ) -> Iterator[Tensor]:
-    """Learn step by step from where the optimiser stands, and tell each step's loss.
-
-    On a GPU the loss is compiled, in half precision, and stays there until it is looked at.
+    """Train from where the optimiser stands, and yield each step's loss, still on its device.
 
     Args:
         transformer: The network.
-        optimizer: Of parameters from `init`, on the device of the pieces; moved in place.
-        pieces: The whole text, 16 bits a piece.
-        inside: Which pieces continue a word, [V].
-        training: How.
+        optimizer: Of parameters from `init_masked`, on the text's device; changed in place.
+        text: Subword ids of the whole text, 16 bits each.
+        inside: Which subwords continue a word, [V].
+        training: Hyper-parameters.
     """
-    device = pieces.device
-    if len(pieces) < training.width:
-        short = f"the text has {len(pieces)} pieces, a block {training.width}"
+    device = text.device
+    if len(text) < training.width:
+        short = f"the text has {len(text)} subwords, a block {training.width}"
         raise HardnerError(f"{short}; give more text or a smaller width")
     fast = device.type == "cuda"
-    loss_of: Callable[..., Tensor] = torch.compile(guess_loss) if fast else guess_loss
+    loss_of: Callable[..., Tensor] = torch.compile(masked_loss) if fast else masked_loss
     turn = transformer.rotation(training.width, optimizer.params["encoder.pieces"])
     for step in range(optimizer.steps, training.steps):
-        given = batch(pieces, inside, training, step)
+        given = masked_batch(text, inside, training, step)
         with autocast("bfloat16", device):
             loss = loss_of(transformer, optimizer.params, *given, turn)
         grads = torch.autograd.grad(loss, list(optimizer.params.values()))

@@ -18,7 +18,7 @@ MOMENTUM = 0.95
 
 
 def orthogonal(matrix: Tensor, rounds: int = 5) -> Tensor:
-    """The nearest matrix with singular values about 1, by a quintic Newton-Schulz iteration."""
+    """The nearest matrix with singular values about 1: a quintic Newton-Schulz iteration."""
     tall = matrix.shape[-2] > matrix.shape[-1]
     x = matrix.bfloat16() if matrix.is_cuda else matrix
     x = x.transpose(-1, -2) if tall else x
@@ -31,7 +31,7 @@ def orthogonal(matrix: Tensor, rounds: int = 5) -> Tensor:
 
 
 class Muon:
-    """Moves named tensors in place."""
+    """Optimises named tensors in place."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Muon:
         steps: int = 0,
         late: Collection[str] = (),
     ) -> None:
-        """Args: ``state`` and ``steps`` are where an earlier run stopped; ``late`` join late."""
+        """Args: ``state``, ``steps`` of an earlier session; ``late`` tensors skip early steps."""
         self.params = {name: value.requires_grad_() for name, value in params.items()}
         self.weight_decay, self.steps = weight_decay, steps
         self.late = frozenset(late)
@@ -52,7 +52,7 @@ class Muon:
 
     @torch.no_grad()
     def step(self, grads: Mapping[str, Tensor], rate: float, early: bool = False) -> None:
-        """One step against the gradients; an ``early`` one leaves what joins late as it is."""
+        """One step down the gradients; an ``early`` one leaves the ``late`` tensors as they are."""
         self.steps += 1
         groups: dict[tuple[int, ...], list[str]] = {}
         for name, value in self.params.items():
@@ -64,19 +64,19 @@ class Muon:
             kind(names, [grads[n] for n in names], rate)
 
     def _orthogonalised(self, names: list[str], grads: list[Tensor], rate: float) -> None:
-        """Matrices of one shape, all at once: they are many and small."""
+        """Muon for matrices of one shape, all at once: they are many and small."""
         values = [self.params[n] for n in names]
         momenta = [self.state[f"momentum.{n}"] for n in names]
         torch._foreach_mul_(momenta, MOMENTUM)
         torch._foreach_add_(momenta, grads)
-        ahead = torch.cat(torch._foreach_add(grads, momenta, alpha=MOMENTUM))
+        ahead = torch.cat(torch._foreach_add(grads, momenta, alpha=MOMENTUM))  # Nesterov momentum
         scale: float = 0.2 * max(ahead.shape[-2:]) ** 0.5
         moves = orthogonal(ahead).mul_(scale).split(1)
         torch._foreach_mul_(values, 1 - rate * self.weight_decay)
         torch._foreach_sub_(values, moves, alpha=rate)
 
     def _adapted(self, names: list[str], grads: list[Tensor], rate: float) -> None:
-        """Tables, or what has one axis less and does not decay."""
+        """AdamW, for embedding tables (with weight decay) or for norms and biases (without)."""
         decays = self.params[names[0]].dim() > 2
         rule = Optimizer("adamw", betas=BETAS, weight_decay=self.weight_decay if decays else 0.0)
         own = {n: self.params[n] for n in names}

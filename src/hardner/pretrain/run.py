@@ -1,12 +1,11 @@
-"""Pre-training from text files to a folder, in as many sittings as it takes.
+"""Pre-training from text files to a model folder, in as many sessions as it takes.
 
-The folder holds ``pretraining.json``, what the run is; ``tokenizer.json``; ``pieces.npy``, the
-text; ``state``, all that is needed to go on; and, at the end, ``model``. Each is written whole or
-not at all, and every random choice depends on the step it is for, so that a run that was killed at
-any moment and started again ends as if nothing had happened.
+Beside ``state`` and, at the end, ``model``, the folder holds ``pretraining.json``, the settings;
+``tokenizer.json``; and ``pieces.npy``, the text as subword ids. Every random choice depends on the
+step it is for, so a run that was killed and started again ends as if nothing had happened.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -19,50 +18,51 @@ from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write
 from hardner.jobs.device import resolve_device
-from hardner.model.layers import Params, prefixed, scoped
+from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
+from hardner.jobs.run_folder import MODEL_FOLDER, Diverged, RunFolder, SavedState, open_run_folder
+from hardner.model.describe import TOKENIZER
+from hardner.model.layers import Params
 from hardner.model.transformer import Transformer
-from hardner.pretrain.folder import claimed
-from hardner.pretrain.masked import Pretraining, init, pretrain_steps
+from hardner.pretrain.masked import Pretraining, init_masked, pretrain_steps
 from hardner.pretrain.muon import Muon
-from hardner.pretrain.pieces import EncodedText, pieces_of
-from hardner.pretrain.progress import Meter, PretrainingCallback, PretrainingProgress
-from hardner.pretrain.text import PlainText, held_out, short_hash
+from hardner.pretrain.text import EncodedText, PlainText, held_out, load_encoded, short_hash
 from hardner.pretrain.tokenizer import (
-    LARGEST,
+    LARGEST_VOCABULARY,
     SPECIAL,
     continuing,
     load_tokenizer,
     train_tokenizer,
 )
 
-TOKENIZER, STATE, MODEL = "tokenizer.json", "state", "model"
-SHARD = 15_000_000
-"""Bytes of numbers in a weight file of the model: it stays below 16 MiB with its header."""
+_SETTINGS = "pretraining.json"
+_SHARD_BYTES = 15_000_000
+"""Of a weight file of the model, which stays below 16 MiB with its header."""
 
 
 @dataclass(frozen=True)
 class PretrainingPlan:
-    """What the run is, but for its text."""
+    """All that a run depends on but its text."""
 
     tokenizer: Path | None = None
-    """By default one is learnt from the text."""
+    """By default one is trained on the text."""
     vocabulary: int = 28_000
-    """Pieces to learn, where no tokenizer is given."""
+    """Subwords of a tokenizer that is trained."""
     size: int = 384
     layers: int = 6
     heads: int = 6
     inner: int = 1536
     training: Pretraining = field(default_factory=Pretraining)
     start: Path | None = None
-    """The model of an earlier run to go on from; what it lacks or has in another shape is fresh."""
+    """Model of an earlier run to go on from; tensors it lacks or has in another shape are new."""
 
     def __post_init__(self) -> None:
-        if not len(SPECIAL) < self.vocabulary <= LARGEST:
-            raise HardnerError(f"a vocabulary of {self.vocabulary:,}; it can have {LARGEST:,}")
+        if not len(SPECIAL) < self.vocabulary <= LARGEST_VOCABULARY:
+            most = f"{LARGEST_VOCABULARY:,}"
+            raise HardnerError(f"a vocabulary of {self.vocabulary:,}; it can have {most}")
         self.transformer(self.vocabulary)
 
     def transformer(self, vocabulary: int) -> Transformer:
-        """The network for so many pieces."""
+        """The network for a vocabulary of this size."""
         return Transformer(vocabulary, self.size, self.layers, self.heads, self.inner)
 
     def settings(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class PretrainingPlan:
 
 def _description(model: Path) -> bytes:
     try:
-        return (model / "config.json").read_bytes()
+        return (model / checkpoint.CONFIG).read_bytes()
     except OSError:
         raise FileError(model, "holds no model of an earlier run") from None
 
@@ -89,7 +89,7 @@ class PretrainingStatus(NamedTuple):
     step: int
     finished: bool
     left_out: int
-    """Lines of the text that were not to enter."""
+    """Lines of the text that were left out."""
 
 
 def run_pretraining(
@@ -100,7 +100,7 @@ def run_pretraining(
     without: str | Path | None = None,
     device: str = "auto",
     every: int = 1000,
-    on_progress: PretrainingCallback = lambda _: None,
+    on_progress: ProgressCallback = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> PretrainingStatus:
     """Pre-train to the end, or until told to stop, which leaves a state to go on from.
@@ -109,37 +109,32 @@ def run_pretraining(
         texts: Files with a sentence a line, plain, .gz or .xz.
         folder: New, or that of the same run.
         plan: What to do.
-        without: A folder of known corpora, whose devel and test sentences never enter.
+        without: A folder of known corpora, whose devel and test sentences are left out.
         device: auto, cpu or cuda.
         every: Steps between two states.
-        heard: Told how it goes.
+        on_progress: Progress callback.
         stop: Asked after each step.
     """
-    folder, where = Path(folder), resolve_device(device)
-    on_progress(PretrainingProgress("reading the text"))
-    text = PlainText(map(Path, texts), held_out(Path(without)) if without else frozenset())
+    device = resolve_device(device)
+    on_progress(RunProgress("reading the text"))
+    text = PlainText(map(Path, texts), held_out(without))
     identity = text.identity()
-    with claimed(folder, {**plan.settings(), **identity}):
-        tokenizer = _tokenizer(plan, text, folder, on_progress)
-        on_progress(PretrainingProgress("encoding the text"))
-        encoded = pieces_of(text, identity, tokenizer, folder)
-        return _Run(plan, folder, tokenizer, encoded, where, on_progress).go(every, stop)
+    with open_run_folder(Path(folder), _SETTINGS, {**plan.settings(), **identity}) as held:
+        tokenizer = _tokenizer(plan, text, held.path / TOKENIZER, on_progress)
+        on_progress(RunProgress("encoding the text"))
+        encoded = load_encoded(text, identity, tokenizer, held.path)
+        return _Run(plan, held, tokenizer, encoded, device, on_progress).go(every, stop)
 
 
 def _tokenizer(
-    plan: PretrainingPlan, text: PlainText, folder: Path, on_progress: PretrainingCallback
+    plan: PretrainingPlan, text: PlainText, path: Path, on_progress: ProgressCallback
 ) -> Tokenizer:
-    """That of the folder; put there if there is none yet."""
-    path = folder / TOKENIZER
+    """That of the run; put there in its first session."""
     if not path.is_file():
-        on_progress(PretrainingProgress("learning the tokenizer"))
-        tokenizer = (
-            load_tokenizer(plan.tokenizer)
-            if plan.tokenizer
-            else train_tokenizer(text, plan.vocabulary)
-        )
+        on_progress(RunProgress("learning the tokenizer"))
+        given = load_tokenizer(plan.tokenizer) if plan.tokenizer else None
         with atomic_write(path) as file:
-            file.write(tokenizer.to_str())
+            file.write((given or train_tokenizer(text, plan.vocabulary)).to_str())
     return load_tokenizer(path)
 
 
@@ -147,88 +142,86 @@ class _Run:
     def __init__(
         self,
         plan: PretrainingPlan,
-        folder: Path,
+        folder: RunFolder,
         tokenizer: Tokenizer,
         encoded: EncodedText,
         device: str,
-        on_progress: PretrainingCallback,
+        on_progress: ProgressCallback,
     ) -> None:
         self.training, self.folder, self.on_progress = plan.training, folder, on_progress
-        self.start = plan.start
         self.tokenizer, self.encoded, self.device = tokenizer, encoded, device
         self.transformer = plan.transformer(tokenizer.get_vocab_size())
         self.history: list[dict[str, float]] = []
-        self.optimizer = self._begin()
-        self.told, self.saved = Meter(), Meter()
+        self.optimizer = self._begin(plan.start)
+        self.since_report, self.since_state = Meter(), Meter()
 
-    def _begin(self) -> Muon:
+    def _begin(self, start: Path | None) -> Muon:
         """From the state in the folder, if there is one, else from the very beginning."""
-        decay = self.training.weight_decay
-        if not (self.folder / STATE).is_dir():
-            fresh = init(self.transformer, torch.Generator().manual_seed(self.training.seed))
-            known = checkpoint.load_checkpoint(self.start).tensors if self.start else {}
-            fit = {n: t for n, t in known.items() if n in fresh and t.shape == fresh[n].shape}
-            params = {n: p.to(self.device) for n, p in (fresh | fit).items()}
-            return Muon(params, decay, late=fit)
-        found = checkpoint.load_checkpoint(self.folder / STATE)
-        self.history = list(found.config["history"])
-        tensors = {n: t.to(self.device) for n, t in found.tensors.items()}
-        own = scoped(tensors, "params"), decay, scoped(tensors, "state")
-        return Muon(*own, found.config["step"], found.config["late"])
+        decay, saved = self.training.weight_decay, self.folder.load_state(self.device)
+        if saved:
+            self.history = list(saved.about["history"])
+            step, late = saved.about["step"], saved.about["late"]
+            return Muon(saved.params, decay, saved.optimizer, step, late)
+        fresh = init_masked(self.transformer, torch.Generator().manual_seed(self.training.seed))
+        known = checkpoint.load_checkpoint(start).tensors if start else {}
+        fit = {n: t for n, t in known.items() if n in fresh and t.shape == fresh[n].shape}
+        params = {n: p.to(self.device) for n, p in (fresh | fit).items()}
+        return Muon(params, decay, late=fit)
 
     def go(self, every: int, stop: Callable[[], bool]) -> PretrainingStatus:
-        """Step to the end."""
+        """Step to the end, then write the model."""
         steps = self.training.steps
-        for _ in self._steps():
-            done, halting = self.optimizer.steps, stop()
-            if halting or done == steps or done % every == 0:
-                self._save()
-            elif self.told.due:
-                self._tell(*self._read(self.told))
-            if halting:
-                break
+        try:
+            self._iterate(every, stop)
+        except Diverged as error:
+            message = f"{error} at step {self.optimizer.steps}; lower the rate"
+            raise FileError(self.folder.path, message) from None
         finished = self.optimizer.steps == steps
         if finished:
             about: dict[str, Any] = {"pretraining": asdict(self.training), "history": self.history}
             about |= {"lines": self.encoded.lines, "left_out": self.encoded.left_out}
-            params = self.optimizer.params
-            save_encoder(self.folder / MODEL, self.transformer, params, self.tokenizer, about)
+            model = self.folder.path / MODEL_FOLDER
+            save_encoder(model, self.transformer, self.optimizer.params, self.tokenizer, about)
         return PretrainingStatus(self.optimizer.steps, finished, self.encoded.left_out)
 
-    def _steps(self) -> Iterator[None]:
-        pieces = torch.from_numpy(self.encoded.pieces.view("<i2")).to(self.device)
+    def _iterate(self, every: int, stop: Callable[[], bool]) -> None:
+        ids = torch.from_numpy(self.encoded.ids.view("<i2")).to(self.device)
         inside = continuing(self.tokenizer).to(self.device)
         size = self.training.rows * self.training.width
-        self._tell()
-        for loss in pretrain_steps(self.transformer, self.optimizer, pieces, inside, self.training):
-            self.told.add(size, loss)
-            self.saved.add(size, loss)
-            yield
-
-    def _read(self, meter: Meter) -> tuple[float, float]:
-        """The mean loss, and pieces a second."""
-        loss, speed = meter.read()
-        if not isfinite(loss):
-            step = self.optimizer.steps
-            raise FileError(self.folder, f"the loss is no number at step {step}; lower the rate")
-        return loss, speed
+        self._report()
+        for loss in pretrain_steps(self.transformer, self.optimizer, ids, inside, self.training):
+            for meter in (self.since_report, self.since_state):
+                meter.add(size, loss)
+            done, halting = self.optimizer.steps, stop()
+            if halting or done == self.training.steps or done % every == 0:
+                self._save()
+            elif self.since_report.due:
+                self._report(*_finite(self.since_report))
+            if halting:
+                return
 
     def _save(self) -> None:
-        """Leave a state to go on from."""
         step = self.optimizer.steps
-        loss, speed = self._read(self.saved)
+        loss, speed = _finite(self.since_state)
         self.history.append({"step": step, "loss": loss, "pieces_per_second": round(speed)})
-        params, state = prefixed("params", self.optimizer.params), self.optimizer.state
-        tensors = {**params, **prefixed("state", state)}
-        late = sorted(self.optimizer.late)
-        about = {"step": step, "history": self.history, "late": late}
-        checkpoint.save_checkpoint(self.folder / STATE, tensors, about)
-        self.told.read()
-        self._tell(loss, speed, saved=True)
+        about = {"step": step, "history": self.history, "late": sorted(self.optimizer.late)}
+        self.folder.save_state(SavedState(self.optimizer.params, self.optimizer.state, about))
+        self.since_report.read()
+        self._report(loss, speed, milestone=True)
 
-    def _tell(self, loss: float | None = None, speed: float = 0.0, saved: bool = False) -> None:
-        step, steps = self.optimizer.steps, self.training.steps
-        self.on_progress(PretrainingProgress("", step, steps, loss, speed, milestone=saved))
+    def _report(
+        self, loss: float | None = None, speed: float = 0.0, milestone: bool = False
+    ) -> None:
+        done, total = self.optimizer.steps, self.training.steps
+        self.on_progress(RunProgress("", done, total, loss, None, speed, milestone))
+
+
+def _finite(meter: Meter) -> tuple[float, float]:
+    """The mean loss and subwords a second."""
+    loss, speed = meter.read()
+    if not isfinite(loss):
+        raise Diverged("the loss is not finite")
+    return loss, speed
 
 
 def save_encoder(
@@ -244,6 +237,6 @@ def save_encoder(
         params,
         {"transformer": asdict(transformer), **about},
         {TOKENIZER: tokenizer.to_str()},
-        shard_bytes=SHARD,
+        shard_bytes=_SHARD_BYTES,
         dtype=torch.float16,
     )

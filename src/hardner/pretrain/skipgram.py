@@ -1,7 +1,8 @@
 """Word vectors by skip-gram (Mikolov et al., 2013), by gensim (extra ``hardner[vectors]``)."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -12,43 +13,59 @@ from numpy.typing import NDArray
 
 from hardner.errors import HardnerError
 from hardner.files import atomic_binary
-from hardner.pretrain.progress import Meter, PretrainingCallback, PretrainingProgress
+from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
 from hardner.pretrain.text import PlainText, held_out
-from hardner.pretrain.words import END, NumberedWords, read_words
+from hardner.text import tokenize
 
+END_OF_LINE, RARE_WORD = -1, -2
+"""Ids around each line, so that no window reaches across, and of words that are left out."""
+_BLOCK = 1 << 20
+"""Words renumbered together, so that no second array as long as the text is made."""
+_REMEMBERED = 1_000_000
+"""Stretches between spaces whose words are kept at hand."""
 _LONGEST = 10_000
-"""Words that gensim takes in at once; the rest of a line it would leave out."""
+"""Words that gensim takes in at once; it would leave out the rest of a line."""
 _Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class SkipGram:
-    """How the vectors are learnt."""
+    """How the vectors are trained."""
 
     dimension: int = 200
     window: int = 5
-    """The farthest word that counts; each centre draws its own reach, up to this."""
+    """Context words to either side; each centre word draws its own window, up to this."""
     negatives: int = 5
-    """Words drawn for each pair, to tell it from."""
+    """Negative samples for each pair."""
     frequent: float = 1e-4
-    """Words with a larger share of the text are left out now and then."""
+    """Words with a larger share of the text are subsampled."""
     least: int = 5
-    """Words seen less often have no vector."""
+    """Rarer words have no vector."""
     epochs: int = 3
     rate: float = 0.025
-    """Falls linearly to nothing."""
+    """Learning rate; falls linearly to zero."""
     threads: int = 1
-    """More than one are faster, and never give the same vectors twice."""
+    """More are faster, but never give the same vectors twice."""
     seed: int = 0
+
+
+class NumberedWords(NamedTuple):
+    """A text as word ids."""
+
+    words: tuple[str, ...]
+    """By falling frequency; the id is the place."""
+    counts: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    """Line after line, with an `END_OF_LINE` before the first and after each."""
 
 
 class TrainedVectors(NamedTuple):
     """What came of a text."""
 
     words: int
-    """How many have a vector."""
+    """Words that have a vector."""
     left_out: int
-    """Lines of the text that were not to enter."""
+    """Lines that were left out."""
 
 
 def train_vectors(
@@ -57,27 +74,65 @@ def train_vectors(
     how: SkipGram,
     *,
     without: str | Path | None = None,
-    on_progress: PretrainingCallback = lambda _: None,
+    on_progress: ProgressCallback = lambda _: None,
 ) -> TrainedVectors:
-    """Learn word vectors from text files and write them in the binary layout of word2vec.
+    """Train word vectors on text files and write them in word2vec's binary layout.
 
     Args:
         texts: Files with a sentence a line, plain, .gz or .xz.
         out: The file; it takes its place when all is done.
-        how: What to do.
-        without: A folder of known corpora, whose devel and test sentences never enter.
-        heard: Told how it goes.
+        how: How to train.
+        without: A folder of known corpora, whose devel and test sentences are left out.
+        on_progress: Progress callback.
     """
-    with atomic_binary(out) as file:  # before all that takes long
-        on_progress(PretrainingProgress("reading the text"))
-        text = PlainText(map(Path, texts), held_out(Path(without)) if without else frozenset())
+    with atomic_binary(out) as file:  # a place that cannot be written is found before the work
+        on_progress(RunProgress("reading the text"))
+        text = PlainText(map(Path, texts), held_out(without))
         found = read_words(text, how.least)
         write_word2vec(file, found.words, train_skipgram(found, how, on_progress))
     return TrainedVectors(len(found.words), text.left_out)
 
 
+def read_words(lines: Iterable[str], least: int) -> NumberedWords:
+    """Count and number the words of a text; those seen fewer than ``least`` times are left out."""
+    numbers: dict[str, int] = {}
+    ids = _numbered(lines, numbers)
+    blocks = np.array_split(ids, len(ids) // _BLOCK + 1)
+    counts = np.zeros(len(numbers), np.int64)
+    for block in blocks:  # + 1, as bincount takes no negative id
+        counts += np.bincount(block + 1, minlength=len(numbers) + 1)[1:]
+    order = np.argsort(-counts, kind="stable")
+    kept = order[counts[order] >= least]
+    if not len(kept):
+        raise HardnerError(f"no word occurs {least} times; give more text or a lower limit")
+    place = np.full(len(numbers) + 1, RARE_WORD, np.int32)
+    place[kept + 1], place[END_OF_LINE + 1] = np.arange(len(kept)), END_OF_LINE
+    for block in blocks:
+        block[:] = place[block + 1]
+    words = list(numbers)
+    return NumberedWords(tuple(words[i] for i in kept), counts[kept], ids[ids != RARE_WORD])
+
+
+def _numbered(lines: Iterable[str], numbers: dict[str, int]) -> NDArray[np.int32]:
+    """Every word's number; new words get the next."""
+    known: dict[str, tuple[int, ...]] = {}
+    ids = array("i", [END_OF_LINE])
+    for line in lines:
+        for stretch in line.split():
+            found = known.get(stretch)
+            if found is None:
+                if len(known) == _REMEMBERED:
+                    known.clear()
+                words = (stretch[start:end] for start, end in tokenize(stretch))
+                found = tuple(numbers.setdefault(word, len(numbers)) for word in words)
+                known[stretch] = found
+            ids.extend(found)
+        ids.append(END_OF_LINE)
+    return np.frombuffer(ids, np.int32)
+
+
 def train_skipgram(
-    text: NumberedWords, how: SkipGram, on_progress: PretrainingCallback = lambda _: None
+    text: NumberedWords, how: SkipGram, on_progress: ProgressCallback = lambda _: None
 ) -> _Floats:
     """A vector for each word, [V, D]."""
     try:
@@ -85,7 +140,7 @@ def train_skipgram(
     except ImportError:
         raise HardnerError("word vectors need gensim: pip install hardner[vectors]") from None
     logging.getLogger("gensim").setLevel(logging.ERROR)  # it warns where a text is short
-    learnt = models.Word2Vec(
+    model = models.Word2Vec(
         sg=1,
         vector_size=how.dimension,
         window=how.window,
@@ -96,43 +151,43 @@ def train_skipgram(
         workers=how.threads,
         seed=how.seed,
     )
-    learnt.build_vocab_from_freq(dict(zip(text.words, text.counts.tolist(), strict=True)))
-    lines = Lines(text, how.epochs, on_progress)
-    learnt.train(lines, total_words=lines.total, epochs=how.epochs)
-    rows: _Floats = learnt.wv[text.words]
+    model.build_vocab_from_freq(dict(zip(text.words, text.counts.tolist(), strict=True)))
+    lines = EpochLines(text, how.epochs, on_progress)
+    model.train(lines, total_words=lines.total, epochs=how.epochs)
+    rows: _Floats = model.wv[text.words]
     return rows
 
 
-class Lines:
-    """The lines of a text as words, as often as gensim asks for them; the listener is told."""
+class EpochLines:
+    """The lines of a text as words; gensim iterates over them once an epoch."""
 
-    def __init__(self, text: NumberedWords, epochs: int, on_progress: PretrainingCallback) -> None:
+    def __init__(self, text: NumberedWords, epochs: int, on_progress: ProgressCallback) -> None:
         self._words = np.array(text.words, dtype=object)
-        self._ids, self._ends = text.ids, np.flatnonzero(text.ids == END)
-        self._heard, self._epochs = on_progress, epochs
+        self._ids, self._ends = text.ids, np.flatnonzero(text.ids == END_OF_LINE)
+        self._on_progress, self._epochs = on_progress, epochs
         self._epoch = 0
         self.total = int(text.counts.sum())
 
     def __iter__(self) -> Iterator[list[str]]:
-        steps, done = self._epochs * self.total, self._epoch * self.total
-        told, whole = Meter(), Meter()
+        total, done = self._epochs * self.total, self._epoch * self.total
+        recent, epoch = Meter(), Meter()
         for start, end in zip(self._ends[:-1], self._ends[1:], strict=True):
             for at in range(start + 1, end, _LONGEST):
                 line = self._words[self._ids[at : min(end, at + _LONGEST)]].tolist()
                 yield line
                 done += len(line)
-                told.add(len(line))
-                whole.add(len(line))
-                if told.due:
-                    self._heard(PretrainingProgress("", done, steps, speed=told.read()[1]))
+                recent.add(len(line))
+                epoch.add(len(line))
+                if recent.due:
+                    self._on_progress(RunProgress("", done, total, speed=recent.read()[1]))
         self._epoch += 1
-        self._heard(PretrainingProgress("", done, steps, speed=whole.read()[1], milestone=True))
+        self._on_progress(RunProgress("", done, total, speed=epoch.read()[1], milestone=True))
 
 
 def write_word2vec(file: BinaryIO, words: Sequence[str], table: _Floats) -> None:
-    """In the binary layout of word2vec."""
+    """In word2vec's binary layout."""
     if not np.isfinite(table).all():
-        raise HardnerError("a vector has become no number; lower the rate")
+        raise HardnerError("a vector is not finite; lower the rate")
     file.write(f"{len(words)} {table.shape[1]}\n".encode())
     for word, row in zip(words, table.astype("<f4"), strict=True):
         file.write(word.encode() + b" " + row.tobytes() + b"\n")

@@ -1,25 +1,41 @@
-"""Plain text as a stream of lines, without the sentences that models are tested on."""
+"""Plain text as lines and as subword ids, without the sentences that models are tested on."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.format import write_array_header_1_0
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from hardner import files
 from hardner.corpora import Corpora
 from hardner.errors import FileError
 from hardner.formats.format import Report
+from hardner.pretrain.tokenizer import SPECIAL
+
+IDS_FILE, IDS_ABOUT = "pieces.npy", "pieces.json"
+_ID = np.dtype("<u2")
+_CHUNK = 20_000
+"""Lines encoded together."""
+_REMEMBERED = 1_000_000
+"""Words whose subwords are kept at hand."""
 
 
 class PlainText:
-    """The lines of some files, as often as they are asked for."""
+    """The non-empty lines of some files; can be gone through any number of times."""
 
     def __init__(self, paths: Iterable[Path], without: Collection[str] = frozenset()) -> None:
-        """Args: ``without`` are sentences, as `plain`, that never come out."""
+        """Args: ``without`` are sentences to leave out, as `unspaced` gives them."""
         self.paths, self.without = tuple(paths), without
         self.lines = 0
-        """How many came out when they were last asked for."""
+        """Lines of the last pass."""
         self.left_out = 0
-        """How many did not, as they were among ``without``."""
+        """Lines that the last pass left out."""
 
     def __iter__(self) -> Iterator[str]:
         self.lines = self.left_out = 0
@@ -28,34 +44,98 @@ class PlainText:
                 text = line.strip()
                 if not text:
                     continue
-                if self.without and plain(text) in self.without:
+                if self.without and unspaced(text) in self.without:
                     self.left_out += 1
                 else:
                     self.lines += 1
                     yield text
 
     def identity(self) -> dict[str, str]:
-        """What tells this text from any other: a hash of the files, one of what is left out."""
+        """What tells this text from any other: hashes of the files and of what is left out."""
         hashes = "".join(map(files.sha256, self.paths)).encode()
         held = "\n".join(sorted(self.without)).encode()
         return {"text": short_hash(hashes), "without": short_hash(held) if self.without else ""}
 
 
-def plain(text: str) -> str:
+def unspaced(text: str) -> str:
     """A sentence without its spaces, so that tokenised and running text compare equal."""
     return "".join(text.split())
 
 
-def held_out(root: Path) -> frozenset[str]:
-    """Every devel and test sentence of the catalogue's corpora under a root, as `plain`."""
-    corpora = Corpora.under(root)
+def held_out(root: str | Path | None) -> frozenset[str]:
+    """Every devel and test sentence of the known corpora in a folder, as `unspaced` gives it."""
+    if not root:
+        return frozenset()
+    corpora = Corpora.under(Path(root))
     rows = corpora.present()
     if not rows:
         raise FileError(root, "holds none of the corpora that `hardner corpora` knows")
     found = (corpora.load(row.name, Report()) for row in rows)
-    return frozenset(plain("".join(s.tokens)) for c in found for s in (*c.devel, *c.test))
+    return frozenset(unspaced("".join(s.tokens)) for c in found for s in (*c.devel, *c.test))
 
 
 def short_hash(data: bytes) -> str:
-    """A hash that still can be read."""
+    """The first 16 digits of a SHA-256."""
     return hashlib.sha256(data).hexdigest()[:16]
+
+
+class EncodedText(NamedTuple):
+    """A text as subword ids, end to end."""
+
+    ids: NDArray[np.uint16]
+    """Mapped into memory: only what is looked at is read."""
+    lines: int
+    left_out: int
+    """Lines that were left out."""
+
+
+def load_encoded(
+    text: PlainText, identity: Mapping[str, str], tokenizer: Tokenizer, folder: Path
+) -> EncodedText:
+    """The subwords of a text, from the folder; encoded and kept there the first time.
+
+    Args:
+        text: The lines.
+        identity: That of the text; hashing large files takes long, so it is passed on.
+        tokenizer: What encodes it.
+        folder: Where the ids are kept.
+    """
+    about = folder / IDS_ABOUT
+    key = {**identity, "tokenizer": short_hash(tokenizer.to_str().encode())}
+    known = json.loads(about.read_bytes()) if about.is_file() else {}
+    if not known.items() >= key.items():
+        _write_array(folder / IDS_FILE, encode_text(tokenizer, text))
+        known = {**key, "lines": text.lines, "left_out": text.left_out}
+        with files.atomic_write(about) as file:
+            file.write(json.dumps(known) + "\n")
+    try:
+        ids = np.load(folder / IDS_FILE, mmap_mode="c", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise FileError(folder / IDS_FILE, f"damaged: {error}; delete {about}") from None
+    return EncodedText(ids, known["lines"], known["left_out"])
+
+
+def encode_text(tokenizer: Tokenizer, lines: Iterable[str]) -> Iterator[bytes]:
+    """Subword ids, 16 bits each, with a ``[SEP]`` after each line."""
+    end = np.array(SPECIAL.index("[SEP]"), _ID).tobytes()
+    # The tokenizer sees each word once: most words of a text have come before.
+    known: dict[str, bytes] = {}
+    lines = iter(lines)
+    while chunk := [line.split() for line in islice(lines, _CHUNK)]:
+        if len(known) > _REMEMBERED:
+            known.clear()
+        new = list({word for words in chunk for word in words} - known.keys())
+        encoded = tokenizer.encode_batch_fast(new, add_special_tokens=False)
+        for word, found in zip(new, encoded, strict=True):
+            known[word] = np.array(found.ids, _ID).tobytes()
+        yield b"".join(run for words in chunk for run in (*map(known.__getitem__, words), end))
+
+
+def _write_array(path: Path, runs: Iterable[bytes]) -> None:
+    """An .npy file; its header, as long for every length, is written again once that is known."""
+    with files.atomic_binary(path) as file:
+        about = {"descr": _ID.str, "fortran_order": False, "shape": (0,)}
+        write_array_header_1_0(file, about)
+        size = sum(file.write(run) for run in runs)
+        file.seek(0)
+        write_array_header_1_0(file, about | {"shape": (size // _ID.itemsize,)})

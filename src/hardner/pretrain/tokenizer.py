@@ -1,4 +1,4 @@
-"""A cased WordPiece tokenizer, learnt from text."""
+"""A cased WordPiece tokenizer, trained on text."""
 
 import json
 from collections.abc import Iterable
@@ -12,18 +12,17 @@ from torch import Tensor
 from hardner.errors import FileError
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""The first pieces; padding is piece 0, as batches expect."""
-INSIDE = "##"
-"""How pieces begin that go on with a word."""
-LARGEST = 1 << 16
-"""Pieces are stored in 16 bits."""
+"""The first subwords; padding has id 0, as batches expect."""
+_INSIDE = "##"
+"""How a subword begins that continues a word."""
+LARGEST_VOCABULARY = 1 << 16
+"""Ids are stored in 16 bits."""
 
 
 def train_tokenizer(texts: Iterable[str], size: int = 28_000) -> Tokenizer:
-    """Learn pieces of words; a word is a run of letters and digits, or one other character.
+    """Learn subwords; a word is a run of letters and digits, or one other character.
 
-    The texts are gone through twice. The same ones give the same pieces: the trainer numbers what
-    it is given first, but letters inside words in random order, so these are given to it.
+    The texts are gone through twice. The same texts give the same tokenizer.
     """
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=200))
     tokenizer.normalizer = normalizers.NFKC()
@@ -33,7 +32,9 @@ def train_tokenizer(texts: Iterable[str], size: int = 28_000) -> Tokenizer:
             pre_tokenizers.Split(Regex(r"[\p{L}\p{M}\p{N}]+|[^\p{L}\p{M}\p{N}]"), "isolated"),
         ]
     )
-    first = [*SPECIAL, *(f"{INSIDE}{letter}" for letter in _letters(texts))]
+    # The trainer numbers letters inside words in random order, but keeps the order of what it is
+    # given as special: so they are given, and taken off that list afterwards.
+    first = [*SPECIAL, *(f"{_INSIDE}{letter}" for letter in _letters(texts))]
     trainer = trainers.WordPieceTrainer(
         vocab_size=size, special_tokens=first, show_progress=False, min_frequency=5
     )
@@ -44,7 +45,7 @@ def train_tokenizer(texts: Iterable[str], size: int = 28_000) -> Tokenizer:
 
 
 def _letters(texts: Iterable[str]) -> list[str]:
-    """All that words can go on with."""
+    """All letters, marks and digits that occur."""
     seen: set[str] = set()
     for text in texts:
         seen.update(normalize("NFKC", text))
@@ -52,7 +53,7 @@ def _letters(texts: Iterable[str]) -> list[str]:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer, and see that pre-training can use it."""
+    """Read a tokenizer, and check that pre-training can use it."""
     try:
         tokenizer = Tokenizer.from_str(path.read_text("utf-8"))
     except OSError as error:
@@ -61,17 +62,17 @@ def load_tokenizer(path: Path) -> Tokenizer:
         raise FileError(path, f"not a tokenizer: {' '.join(str(error).split())}") from None
     size = tokenizer.get_vocab_size()
     if not isinstance(tokenizer.model, models.WordPiece):
-        raise FileError(path, "not a WordPiece tokenizer; leave it out, and one is learnt")
+        raise FileError(path, "not a WordPiece tokenizer; leave it out, and one is trained")
     for number, piece in enumerate(SPECIAL):
         if tokenizer.token_to_id(piece) != number:
             found = tokenizer.id_to_token(number)
-            raise FileError(path, f"its piece {number} is {found}, and must be {piece}")
-    if size > LARGEST or max(tokenizer.get_vocab().values()) >= size:
-        raise FileError(path, f"its pieces must be numbered from 0, up to {LARGEST:,} of them")
+            raise FileError(path, f"its subword {number} is {found}, and must be {piece}")
+    if size > LARGEST_VOCABULARY or max(tokenizer.get_vocab().values()) >= size:
+        raise FileError(path, f"its ids must go from 0 to at most {LARGEST_VOCABULARY - 1:,}")
     return tokenizer
 
 
 def continuing(tokenizer: Tokenizer) -> Tensor:
-    """Which pieces go on with a word, [V]."""
+    """Which subwords continue a word, [V]."""
     pieces = tokenizer.get_vocab()
-    return torch.tensor([p.startswith(INSIDE) for p in sorted(pieces, key=pieces.__getitem__)])
+    return torch.tensor([p.startswith(_INSIDE) for p in sorted(pieces, key=pieces.__getitem__)])

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardner.errors import HardnerError
-from hardner.evaluate.errors import mistakes
-from hardner.evaluate.predictions import Predicted
+from hardner.evaluate.errors import PredictedSentence, find_mistakes
 from hardner.evaluate.score import score
 from hardner.serve.ipc import MODEL_IN_USE, NEW_MODEL, AdaptationOrder
 from hardner.serve.model_thread import load_predictor
@@ -200,7 +199,7 @@ def score_held_out(
         tuple(span for span, _ in spans if span.label in labels) for spans in model.spans(gold)
     ]
     total = score([sentence.spans for sentence in gold], found)
-    wrong = mistakes(Predicted(s, spans) for s, spans in zip(gold, found, strict=True))
+    wrong = find_mistakes(PredictedSentence(s, spans) for s, spans in zip(gold, found, strict=True))
     return {
         "sentences": len(gold),
         "precision": total.precision,

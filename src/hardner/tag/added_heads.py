@@ -7,7 +7,6 @@ copy of what has changed (`EncoderWithCopies`), and the price is a second pass f
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,18 +15,9 @@ from torch.nn.functional import pad
 from hardner.batch import TagSet
 from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Tagger
-from hardner.tag.engine import Engine
+from hardner.model.tagger import Model
+from hardner.tag.engine import EncodedTexts, Engine, Tokens
 from hardner.tag.windows import ScoredMention
-
-_Tokens = Sequence[str]
-
-
-class Model(NamedTuple):
-    """A network and its parameters."""
-
-    tagger: Tagger
-    params: Params
 
 
 def first_copy(model: Model) -> Model:
@@ -116,19 +106,24 @@ class BranchedEngine:
         return cls(tuple(engines), heads)
 
     def tag(
-        self, texts: Sequence[_Tokens], heads: Sequence[int], size: int
+        self, texts: Sequence[Tokens] | EncodedTexts, heads: Sequence[int], size: int
     ) -> list[list[ScoredMention]]:
         """As `Engine.tag`."""
-        found: list[list[ScoredMention]] = [[] for _ in texts]
+        texts = self.encode(texts)
+        found: list[list[ScoredMention]] = [[] for _ in texts.texts]
         for engine, own, asked in self._asked(heads):
             for marks, more in zip(found, engine.tag(texts, asked, size), strict=True):
                 marks += [mark._replace(head=own[mark.head]) for mark in more]
         return found
 
+    def encode(self, texts: Sequence[Tokens] | EncodedTexts) -> EncodedTexts:
+        """As `Engine.encode`; all copies of the encoder read the same."""
+        return self.engines[0].encode(texts)
+
     def token_entropies(
-        self, texts: Sequence[_Tokens], heads: Sequence[int], size: int
+        self, texts: Sequence[Tokens], heads: Sequence[int], size: int
     ) -> list[list[float]]:
-        """As `Engine.surprise`."""
+        """As `Engine.token_entropies`."""
         found = [[0.0] * len(words) for words in texts]
         for engine, _, asked in self._asked(heads):
             for row, more in enumerate(engine.token_entropies(texts, asked, size)):

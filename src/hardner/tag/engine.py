@@ -51,6 +51,24 @@ _ALONE = Lock()
 """A Hugging Face network is given its parameters by setting them for the time of a call."""
 
 
+class EncodedTexts(NamedTuple):
+    """Tokens of sentences, encoded to be tagged by any number of models with one encoder."""
+
+    texts: Sequence[Tokens]
+    filled: list[int]
+    """The sentences that have tokens."""
+    store: Store | None
+    """Of these; None if there are none."""
+
+    @classmethod
+    def of(cls, tagger: Tagger, texts: Sequence[Tokens], device: str) -> "EncodedTexts":
+        """Encode the tokens of each sentence."""
+        filled = [row for row, words in enumerate(texts) if words]
+        sentences = [Sentence(tuple(texts[row])) for row in filled]
+        store = tagger.store(sentences, None, device) if filled else None
+        return cls(texts, filled, store)
+
+
 class _Group(NamedTuple):
     """Sentences that are computed together."""
 
@@ -89,18 +107,19 @@ class Engine:
 
     @torch.inference_mode()
     def tag(
-        self, texts: Sequence[Tokens], heads: Sequence[int], size: int
+        self, texts: Sequence[Tokens] | EncodedTexts, heads: Sequence[int], size: int
     ) -> list[list[ScoredMention]]:
         """The mentions in each sentence, in tokens, by head and place.
 
         Args:
-            texts: The tokens of each sentence.
+            texts: The tokens of each sentence, encoded before or not.
             heads: Which of the tagger's decoders to ask.
             size: Sentences computed at once, at most.
         """
-        found: list[list[ScoredMention]] = [[] for _ in texts]
+        encoded = self.encode(texts)
+        found: list[list[ScoredMention]] = [[] for _ in encoded.texts]
         tag_sets = [self.tagger.tag_sets[head] for head in heads]
-        for rows, said in self.groups(texts, heads, size):
+        for rows, said in self.groups(encoded, heads, size):
             tags = viterbi(said.scores, said.lengths, *said.chain)[0]  # [D, B, T]
             runs = tag_runs(tags.cpu().numpy(), tag_sets)
             for run, score in zip(runs, _scores(runs, said, tag_sets), strict=True):
@@ -120,14 +139,20 @@ class Engine:
                 found[row] = values[: len(texts[row])]
         return found
 
-    def groups(self, texts: Sequence[Tokens], heads: Sequence[int], size: int) -> Iterator[_Group]:
-        """What the heads say of all sentences that have tokens, those of like length together."""
-        filled = [row for row, words in enumerate(texts) if words]
-        if not filled or not heads:
+    def encode(self, texts: Sequence[Tokens] | EncodedTexts) -> EncodedTexts:
+        """The texts as the network reads them."""
+        if isinstance(texts, EncodedTexts):
+            return texts
+        return EncodedTexts.of(self.tagger, texts, self.device)
+
+    def groups(
+        self, texts: Sequence[Tokens] | EncodedTexts, heads: Sequence[int], size: int
+    ) -> Iterator[_Group]:
+        """The scores of all sentences that have tokens, those of like length together."""
+        encoded = self.encode(texts)
+        store = encoded.store
+        if store is None or not heads:
             return
-        store = self.tagger.store(
-            [Sentence(tuple(texts[row])) for row in filled], None, self.device
-        )
         asked = torch.tensor(heads, device=self.device)
 
         @torch.inference_mode()
@@ -138,9 +163,9 @@ class Engine:
                 words, whole = self.tagger.encoder(self._network, batch, SCORING)
             exact = Encoded(words.double(), whole)
             said = self.tagger.emissions(self._decoders, exact, batch, asked)
-            return _Group(np.array(filled)[rows], self._tempered(said, heads))
+            return _Group(np.array(encoded.filled)[rows], self._tempered(said, heads))
 
-        every = _like(store, len(filled), size, self._room(len(heads)))
+        every = _like(store, len(encoded.filled), size, self._room(len(heads)))
         if not isinstance(self.tagger.encoder, OnnxEncoder):
             yield from map(group, every)
             return

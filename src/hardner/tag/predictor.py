@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 
@@ -15,9 +15,9 @@ from hardner.jobs.device import resolve_device
 from hardner.model.describe import describe_tagger, files_of, load_model, parameter_shapes
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
-from hardner.model.tagger import Tagger
-from hardner.tag.added_heads import BranchedEngine, Model
-from hardner.tag.engine import BATCH_SIZE, Engine
+from hardner.model.tagger import Model, Tagger
+from hardner.tag.added_heads import BranchedEngine
+from hardner.tag.engine import BATCH_SIZE, EncodedTexts, Engine
 from hardner.tag.windows import (
     ScoredMention,
     Window,
@@ -141,21 +141,35 @@ class Predictor:
 
     def spans(
         self,
-        sentences: Iterable[Sentence],
+        sentences: "Iterable[Sentence] | EncodedSentences",
         *,
         batch_size: int | None = None,
         labels: Collection[str] | None = None,
         min_score: float = 0.0,
+        domain: str | None = None,
     ) -> list[list[tuple[Span, float]]]:
         """The spans found over the tokens of each sentence, with their scores.
 
-        Arguments are those of `pipe`.
+        The sentences may be what `encode` made of them. A ``domain`` of the tagger asks its decoder
+        alone. Other arguments are those of `pipe`.
         """
-        cut = ((None, windows_of_tokens(sentence.tokens)) for sentence in sentences)
+        encoded = sentences.texts if isinstance(sentences, EncodedSentences) else None
+        windows = (
+            sentences.windows
+            if isinstance(sentences, EncodedSentences)
+            else (windows_of_tokens(sentence.tokens) for sentence in sentences)
+        )
+        cut = ((None, own) for own in windows)
         return [
             [(Span(start, end, label), score) for start, end, label, score, _ in mentions]
-            for _, mentions in self._mentions(cut, batch_size, labels, min_score)
+            for _, mentions in self._mentions(cut, batch_size, labels, min_score, encoded, domain)
         ]
+
+    def encode(self, sentences: Iterable[Sentence]) -> "EncodedSentences":
+        """Encode sentences once, for `spans` of any number of models with the same encoder."""
+        windows = [list(windows_of_tokens(sentence.tokens)) for sentence in sentences]
+        texts = [window.tokens for own in windows for window in own]
+        return EncodedSentences(windows, self._engine.encode(texts))
 
     def hardness(
         self,
@@ -209,13 +223,24 @@ class Predictor:
         batch_size: int | None,
         labels: Collection[str] | None,
         min_score: float,
+        encoded: EncodedTexts | None = None,
+        domain: str | None = None,
     ) -> Iterator[tuple[_Item, list[ScoredMention]]]:
+        """Tag the windows of items, in order; ``encoded`` are the texts of all their windows."""
         heads, size = self._heads(labels), self._size(batch_size)
+        if domain is not None:
+            heads = tuple(head for head in heads if self.tagger.domains[head] == domain)
+        tagged = iter(self._engine.tag(encoded, heads, size)) if encoded else None
         every = [label for head in heads for label in self.tagger.tag_sets[head].labels]
         shared = len(set(every)) < len(every)  # two heads may claim the same words for one label
 
         def tag(windows: Sequence[Window]) -> Iterator[list[ScoredMention]]:
-            for mentions in self._engine.tag([w.tokens for w in windows], heads, size):
+            found = (
+                islice(tagged, len(windows))
+                if tagged
+                else self._engine.tag([w.tokens for w in windows], heads, size)
+            )
+            for mentions in found:
                 wanted = (m for m in mentions if labels is None or m.label in labels)
                 kept = [mention for mention in wanted if mention.score >= min_score]
                 yield best_mentions(kept) if shared else kept
@@ -232,6 +257,13 @@ class Predictor:
         self.check_labels(labels)
         own = enumerate(self.tagger.tag_sets)
         return tuple(head for head, tag_set in own if not set(labels).isdisjoint(tag_set.labels))
+
+
+class EncodedSentences(NamedTuple):
+    """Sentences as windows, encoded; see `Predictor.encode`."""
+
+    windows: list[list[Window]]
+    texts: EncodedTexts
 
 
 def load(

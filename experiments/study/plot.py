@@ -1,32 +1,46 @@
-"""Figures of tasks: how they come along in a training, which helps which, and which are alike."""
+"""python experiments/study/plot.py curves|pairs|tasks FILE... [--out FIGURE]
 
+Draws what curves.py wrote. ``curves``: F1 of the tasks over a training; ``pairs``: which task helps
+which; ``tasks``: a map of the task vectors.
+"""
+
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from importlib import import_module
-from math import ceil
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
+from records import TASKS, CurvePoint, TaskVector, read_records
+from relations import f1_alone, pair_gains, task_similarity
 
+from hardner.cli.common import stderr
 from hardner.errors import HardnerError
-from hardner.evaluate import plots
-from hardner.evaluate.curve_lines import Place, Point, read
-from hardner.evaluate.curves import TASKS
-from hardner.evaluate.plots import _COLOURS, ACROSS, MARKERS, WIDTH, finish, new_figure
-from hardner.evaluate.relations import alone, helps, likeness
+from hardner.evaluate.plots import (
+    COLOURS,
+    MARKERS,
+    PAGE_WIDTH,
+    PANELS_ACROSS,
+    add_legend,
+    new_figure,
+    new_panels,
+    write_figure,
+)
 
 MEAN = "mean"
 
 
-def curves(files: Sequence[Path]) -> Any:
+def draw_curves(files: Sequence[Path]) -> Any:
     """F1 against passes over the data: a panel a corpus, a line a method and task."""
-    points = [p for p in _read(files, Point) if p.whole]
+    points = [p for p in _read(files, CurvePoint) if p.whole]
     if not points:
         raise HardnerError(f"no training of a whole method in {', '.join(map(str, files))}")
     corpora = list(dict.fromkeys(p.corpus for p in points))
     rows = list(dict.fromkeys((p.method, len(p.corpora), p.task) for p in points))
-    figure, panels = _panels(len(corpora), 1.9)
+    figure, panels = new_panels(len(corpora), 1.9)
     for axes, corpus in zip(panels.flat, corpora, strict=False):
         for place, row in enumerate(rows):
             found: dict[float, list[float]] = {}
@@ -35,16 +49,16 @@ def curves(files: Sequence[Path]) -> Any:
                     found.setdefault(p.passes, []).append(p.f1)
             if found:
                 line = (list(found), [fmean(v) for v in found.values()])
-                axes.plot(*line, color=_COLOURS[place % len(_COLOURS)], label=_label(row, rows))
+                axes.plot(*line, color=COLOURS[place % len(COLOURS)], label=_label(row, rows))
         axes.set_title(corpus)
-    finish(figure, panels, len(corpora))
+    add_legend(figure, panels, len(corpora))
     figure.supxlabel("passes over the training data", fontsize=8)
     figure.supylabel("F1", fontsize=8)
     return figure
 
 
 def _label(row: tuple[str, int, str], rows: Sequence[tuple[str, int, str]]) -> str:
-    """What tells it from the others."""
+    """The parts of a row's name that tell it from the other rows."""
     method, corpora, task = row
     told = [method] if len({r[0] for r in rows}) > 1 else []
     told += [f"{corpora} corpora"] if len({r[1] for r in rows}) > 1 else []
@@ -52,17 +66,20 @@ def _label(row: tuple[str, int, str], rows: Sequence[tuple[str, int, str]]) -> s
     return ", ".join(told)
 
 
-def pairs(files: Sequence[Path]) -> Any:
-    """What each task (down) gains from a second one (across), in points of F1; a panel a corpus."""
-    points = _read(files, Point)
-    gains, base = dict(helps(points)), alone(points)
+def draw_pairs(files: Sequence[Path]) -> Any:
+    """What each task (down) gains from a second one (across), in points of F1; a panel a corpus.
+
+    The diagonal shows the F1 of each task trained alone.
+    """
+    points = _read(files, CurvePoint)
+    gains, base = dict(pair_gains(points)), f1_alone(points)
     if not gains:
         said = ", ".join(map(str, files))
-        raise HardnerError(f"no pair of tasks in {said}; run `hardner curves --pairs`")
+        raise HardnerError(f"no pair of tasks in {said}; run curves.py --pairs")
     if len(gains) > 1:
         gains[MEAN], base[MEAN] = _mean(list(gains.values())), {}
     tasks = list(TASKS.values())
-    figure, panels = _panels(len(gains), 1.7, ACROSS + 1)
+    figure, panels = new_panels(len(gains), 1.7, PANELS_ACROSS + 1)
     largest = max(abs(v) for g in gains.values() for row in g.values() for v in row.values())
     for axes, (corpus, gain) in zip(panels.flat, gains.items(), strict=False):
         shown = np.array([[gain.get(m, {}).get(s, np.nan) for s in tasks] for m in tasks])
@@ -89,9 +106,8 @@ def pairs(files: Sequence[Path]) -> Any:
     return figure
 
 
-def _mean(
-    gains: Sequence[Mapping[str, Mapping[str, float]]],
-) -> dict[str, dict[str, float]]:
+def _mean(gains: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
+    """The mean gain over corpora."""
     found: dict[str, dict[str, list[float]]] = {}
     for gain in gains:
         for main, row in gain.items():
@@ -100,19 +116,19 @@ def _mean(
     return {m: {s: fmean(v) for s, v in row.items()} for m, row in found.items()}
 
 
-def tasks(files: Sequence[Path]) -> Any:
+def draw_tasks(files: Sequence[Path]) -> Any:
     """The tasks in a plane, like ones near each other (t-SNE of their vectors' cosines)."""
-    places = [p for p in _read(files, Place) if p.seed == 0]
-    if len({len(p.vector) for p in places}) != 1 or len(places) < 4:
+    vectors = [v for v in _read(files, TaskVector) if v.seed == 0]
+    if len({len(v.vector) for v in vectors}) != 1 or len(vectors) < 4:
         raise HardnerError("a map needs the vectors of four tasks or more, all of one encoder")
-    where = planar(places)
-    figure = new_figure(WIDTH * 0.75, 3.6)
+    where = project(vectors)
+    figure = new_figure(PAGE_WIDTH * 0.75, 3.6)
     axes = figure.subplots()
-    kinds, corpora = list(TASKS.values()), list(dict.fromkeys(p.corpus for p in places))
-    colours = dict(zip(kinds, _COLOURS, strict=False))
+    kinds, corpora = list(TASKS.values()), list(dict.fromkeys(v.corpus for v in vectors))
+    colours = dict(zip(kinds, COLOURS, strict=False))
     markers = {corpus: MARKERS[i % len(MARKERS)] for i, corpus in enumerate(corpora)}
-    for place, (x, y) in zip(places, where, strict=True):
-        axes.plot(x, y, markers[place.corpus], color=colours[place.task], markersize=6)
+    for each, (x, y) in zip(vectors, where, strict=True):
+        axes.plot(x, y, markers[each.corpus], color=colours[each.task], markersize=6)
     for kind in kinds:
         axes.plot([], [], MARKERS[0], color=colours[kind], label=kind)
     for corpus in corpora:
@@ -124,41 +140,56 @@ def tasks(files: Sequence[Path]) -> Any:
     return figure
 
 
-def planar(places: Sequence[Place]) -> list[tuple[float, float]]:
-    """Where each task lies in the plane."""
+def project(vectors: Sequence[TaskVector]) -> list[tuple[float, float]]:
+    """Two coordinates for each vector, by t-SNE."""
     try:
         manifold = import_module("sklearn.manifold")
     except ImportError:
         advice = "pip install hardner[plot]"
         raise HardnerError(f"the map of tasks needs scikit-learn: {advice}") from None
-    cosines = np.array([list(row.values()) for row in likeness(places).values()])
+    cosines = np.array([list(row.values()) for row in task_similarity(vectors).values()])
     near = manifold.TSNE(
         metric="precomputed",
         init="random",
-        perplexity=min(5.0, (len(places) - 1) / 3),
+        perplexity=min(5.0, (len(vectors) - 1) / 3),
         random_state=0,
     )
     return [(float(x), float(y)) for x, y in near.fit_transform(np.clip(1 - cosines, 0, None))]
 
 
-def _panels(count: int, height: float, across: int = ACROSS) -> tuple[Any, Any]:
-    across = min(count, across)
-    down = ceil(count / across)
-    figure = new_figure(WIDTH if across > 1 else WIDTH / 2 + 0.5, 0.8 + height * down)
-    return figure, figure.subplots(down, across, sharey=True, squeeze=False)
-
-
 def _read(files: Sequence[Path], kind: type[Any]) -> list[Any]:
-    return [line for path in files for line in read(path, kind)]
+    return [record for path in files for record in read_records(path, kind)]
 
 
 FIGURES: dict[str, Callable[[Sequence[Path]], Any]] = {
-    "curves": curves,
-    "pairs": pairs,
-    "tasks": tasks,
+    "curves": draw_curves,
+    "pairs": draw_pairs,
+    "tasks": draw_tasks,
 }
 
 
 def save(kind: str, files: Sequence[Path], path: str | Path) -> list[Path]:
-    """Draw a figure of what `hardner curves` has written."""
-    return plots.write_figure(lambda: FIGURES[kind](files), path)
+    """Draw a figure and write it as SVG, PNG or both."""
+    return write_figure(lambda: FIGURES[kind](files), path)
+
+
+def plot(
+    kind: Annotated[
+        StrEnum("FigureKind", list(FIGURES)),
+        typer.Argument(help="F1 over a training, which task helps which, or a map of the tasks."),
+    ],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Of curves.py.")],
+    out: Annotated[
+        Path, typer.Option(help="An .svg or .png file; without an ending, both are written.")
+    ] = Path("figure"),
+) -> None:
+    """Draw what curves.py wrote."""
+    for path in save(kind.value, files, out):
+        stderr.print(str(path), markup=False)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(plot)
+    except HardnerError as error:
+        sys.exit(f"plot.py: {error}")

@@ -1,30 +1,34 @@
 """Tasks as they are learnt: scores against a second count, vectors against finite differences."""
 
 import json
-from collections.abc import Iterator
+import subprocess
+import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plot
 import pytest
+import relations
 import tiny
 import torch
+from curves import Study, loss_combinations
+from fisher import cosine_similarity, fisher_diagonal, unit_means
+from records import CURVES, TASKS, VECTORS, CurvePoint, TaskVector, read_records
+from scored_training import ScoredTraining, restricted
 from sklearn.metrics import f1_score
 
-from hardner.cli import main
 from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
-from hardner.evaluate import curve_plots, relations
-from hardner.evaluate.curve_lines import Place, Point, append, mend, read
-from hardner.evaluate.curves import CURVES, SPACE, TASKS, Study, combined
-from hardner.evaluate.fisher import fisher, similarity, task_vector
+from hardner.evaluate.results import append_lines, cut_partial_line
 from hardner.evaluate.score import score
-from hardner.evaluate.test_set import TestSet
-from hardner.evaluate.watch import Watch, narrowed
+from hardner.evaluate.scorer import Scorer
 from hardner.meta.config import merged, toml
 from hardner.meta.experiment import Experiment, experiment
 from hardner.meta.methods import method
 from hardner.model.layers import SCORING
+from hardner.tag.predictor import Predictor
 
 TINY: dict[str, Any] = {
     "method": "multigranularity",
@@ -41,8 +45,8 @@ def small(**values: Any) -> Experiment:
 
 
 @pytest.fixture(scope="module")
-def watch() -> Watch:
-    return Watch(small(), [load_corpus("Disease", tiny.ROOT)])
+def training() -> ScoredTraining:
+    return ScoredTraining(small(), [load_corpus("Disease", tiny.ROOT)])
 
 
 @pytest.fixture(scope="module")
@@ -55,31 +59,33 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_moments_are_spread_over_the_training_and_end_with_it(watch: Watch) -> None:
-    before = watch.score(next(watch.train(("tag",), 6)).params, ("tag",))
-    assert [m.iteration for m in watch.train(("tag", "bcls"), 3)] == [2, 4, 6]
-    assert [m.iteration for m in watch.train(("tag",), 4)] == [2, 3, 5, 6]
-    assert watch.score(next(watch.train(("tag",), 6)).params, ("tag",)) == before
-    assert watch.passes(6) == pytest.approx(6 / np.ceil(len(watch.store.tags.widths[:-1]) / 8))
+def test_moments_are_spread_over_the_training_and_end_with_it(training: ScoredTraining) -> None:
+    before = training.score(next(training.train(("tag",), 6)).params, ("tag",))
+    assert [m.iteration for m in training.train(("tag", "bcls"), 3)] == [2, 4, 6]
+    assert [m.iteration for m in training.train(("tag",), 4)] == [2, 3, 5, 6]
+    assert training.score(next(training.train(("tag",), 6)).params, ("tag",)) == before
+    assert training.passes(6) == pytest.approx(
+        6 / np.ceil(len(training.store.tags.widths[:-1]) / 8)
+    )
 
 
-def test_only_what_is_trained_moves(watch: Watch) -> None:
+def test_only_what_is_trained_moves(training: ScoredTraining) -> None:
     def moved(*losses: str) -> set[str]:
-        start = watch.tagger.init(0)
-        last = list(watch.train(losses, 1))[-1].params
+        start = training.tagger.init(0)
+        last = list(training.train(losses, 1))[-1].params
         return {n.split(".")[0] for n, p in last.items() if not torch.equal(p, start[n])}
 
     assert moved("bcls") == {"encoder", "bcls"}
     assert moved("tag", "mcls") == {"encoder", "decoder", "mcls"}
     with pytest.raises(HardnerError, match="has only the losses tag"):
-        narrowed(method("multitask"), ("bcls",))
+        restricted(method("multitask"), ("bcls",))
 
 
-def test_heads_score_as_a_second_library_counts(watch: Watch) -> None:
-    params = list(watch.train(("tag", "mtcls", "bcls", "mcls"), 1))[-1].params
-    corpus = watch.corpora[0]
-    found = watch.score(params, ("tag", "mtcls", "bcls", "mcls"))["Disease"]
-    tagger = watch.tagger
+def test_heads_score_as_a_second_library_counts(training: ScoredTraining) -> None:
+    params = list(training.train(("tag", "mtcls", "bcls", "mcls"), 1))[-1].params
+    corpus = training.corpora[0]
+    found = training.score(params, ("tag", "mtcls", "bcls", "mcls"))["Disease"]
+    tagger = training.tagger
     said: dict[str, list[int]] = {loss: [] for loss in ("mtcls", "bcls", "mcls")}
     right: dict[str, list[int]] = {loss: [] for loss in said}
     for sentence in corpus.test:  # one by one, and labels from the spans
@@ -103,7 +109,7 @@ def test_heads_score_as_a_second_library_counts(watch: Watch) -> None:
         other = f1_score(right[loss], said[loss], labels=classes, average="micro", zero_division=0)
         assert found[loss].f1 == pytest.approx(other)
         assert found[loss].tp + found[loss].fn == np.count_nonzero(right[loss])
-    spans = TestSet(tagger, corpus.test).predictions(params)[0]
+    spans = Scorer(corpus.test).predictions(Predictor(tagger, params), tagger.domains[0])
     assert found["tag"] == score([s.spans for s in corpus.test], spans)
 
 
@@ -124,7 +130,7 @@ def test_the_fisher_information_by_finite_differences(kind: str, decoder: str, l
     sentences, domains = tiny.everything()
     rows = np.arange(0, len(sentences), 7)[:10]  # more than are taken at once
     store = tagger.store(sentences, domains)
-    diagonal = fisher(tagger, params, store, rows, loss)
+    diagonal = fisher_diagonal(tagger, params, store, rows, loss)
     assert diagonal and all(n.startswith("encoder.") for n in diagonal)
     assert not any(n.endswith((".pieces", ".words")) for n in diagonal)
 
@@ -155,54 +161,57 @@ def test_a_task_vector_has_a_number_a_unit() -> None:
         "encoder.b.bias": torch.tensor([[9.0, 9.0]]),
         "encoder.a.weight": torch.tensor([[[[2.0, 4.0]], [[6.0, 6.0]]]]),
     }
-    assert task_vector(diagonal).tolist() == [3.0, 6.0, 2.0, 6.0]
-    cosines = similarity(torch.tensor([[1.0, 0.0], [3.0, 4.0]]))
+    assert unit_means(diagonal).tolist() == [3.0, 6.0, 2.0, 6.0]
+    cosines = cosine_similarity(torch.tensor([[1.0, 0.0], [3.0, 4.0]]))
     torch.testing.assert_close(cosines, torch.tensor([[1.0, 0.6], [0.6, 1.0]]))
 
 
 def test_what_is_trained() -> None:
-    assert combined(list(TASKS), pairs=False) == [tuple(TASKS)]
-    every = combined(list(TASKS), pairs=True)
+    assert loss_combinations(list(TASKS), pairs=False) == [tuple(TASKS)]
+    every = loss_combinations(list(TASKS), pairs=True)
     assert sorted(map(len, every)) == [1] * 4 + [2] * 6 + [4]
     assert len(set(every)) == 11
     with pytest.raises(HardnerError, match="no pairs"):
-        combined(["tag"], pairs=True)
+        loss_combinations(["tag"], pairs=True)
     with pytest.raises(HardnerError, match="domain is no task"):
-        Study(small(method="dann"), ("Disease",), tiny.ROOT, Path()).jobs()
+        Study(small(method="dann"), ("Disease",), tiny.ROOT, Path()).trainings()
     with pytest.raises(HardnerError, match="one corpus at a time"):
-        Study(small(), ("Disease", "Gene"), tiny.ROOT, Path(), pairs=True).jobs()
+        Study(small(), ("Disease", "Gene"), tiny.ROOT, Path(), pairs=True).trainings()
 
 
 def test_a_study_writes_every_training_once(studied: Path) -> None:
-    points, places = read(studied / CURVES, Point), read(studied / SPACE, Place)
+    points, vectors = (
+        read_records(studied / CURVES, CurvePoint),
+        read_records(studied / VECTORS, TaskVector),
+    )
     assert len(points) == 2 * 3 * (4 + 4 * 1 + 6 * 2)
-    assert {(p.corpus, p.task) for p in places} == {
+    assert {(p.corpus, p.task) for p in vectors} == {
         (c, t) for c in ("Disease", "Gene") for t in TASKS.values()
     }
-    assert len({len(p.vector) for p in places}) == 1
+    assert len({len(p.vector) for p in vectors}) == 1
     before = (studied / CURVES).read_bytes()
     again = Study(small(), ("Disease",), tiny.ROOT, studied, points=3, pairs=True, sentences=5)
-    assert all(job.ended is None for job in again.run())
+    assert all(job.f1 is None for job in again.run())
     assert (studied / CURVES).read_bytes() == before
 
 
 def test_a_study_goes_on_where_it_was_cut(studied: Path, tmp_path: Path) -> None:
     text = (studied / CURVES).read_text().splitlines(keepends=True)
     (tmp_path / CURVES).write_text("".join(text[:20]) + text[20][:40])
-    (tmp_path / SPACE).write_text((studied / SPACE).read_text().splitlines(keepends=True)[0])
+    (tmp_path / VECTORS).write_text((studied / VECTORS).read_text().splitlines(keepends=True)[0])
     study = Study(small(), ("Disease",), tiny.ROOT, tmp_path, points=3, pairs=True, sentences=5)
     jobs = list(study.run())
-    assert [job.tasks for job in jobs if job.ended is None] == [tuple(TASKS.values()), ("NER",)]
-    whole = {p.key: (p.tp, p.fp, p.fn) for p in read(studied / CURVES, Point)}
-    mended = {p.key: (p.tp, p.fp, p.fn) for p in read(tmp_path / CURVES, Point)}
+    assert [job.tasks for job in jobs if job.f1 is None] == [tuple(TASKS.values()), ("NER",)]
+    whole = {p.key: (p.tp, p.fp, p.fn) for p in read_records(studied / CURVES, CurvePoint)}
+    mended = {p.key: (p.tp, p.fp, p.fn) for p in read_records(tmp_path / CURVES, CurvePoint)}
     assert mended == {k: v for k, v in whole.items() if "Disease" in k}
-    assert len(read(tmp_path / SPACE, Place)) == 4
+    assert len(read_records(tmp_path / VECTORS, TaskVector)) == 4
 
 
 def test_help_is_with_less_alone() -> None:
-    def ended(tasks: tuple[str, ...], task: str, tp: int, seed: int = 0) -> Point:
+    def ended(tasks: tuple[str, ...], task: str, tp: int, seed: int = 0) -> CurvePoint:
         of = ("m", "e", "p", ("C",), tasks, False, 9, 9, 1.0, "C", task, tp, 10 - tp, 10 - tp)
-        return Point(*of, seed, "x", {}, "", 0.0)
+        return CurvePoint(*of, seed, "x", {}, "", 0.0)
 
     points = [
         ended(("NER",), "NER", 5),
@@ -210,75 +219,79 @@ def test_help_is_with_less_alone() -> None:
         ended(("NER", "bCLS"), "NER", 8),
         ended(("NER", "bCLS"), "bCLS", 9),
     ]
-    assert relations.alone(points) == {"C": {"NER": pytest.approx(0.6)}}
-    assert relations.helps(points) == {"C": {"NER": {"bCLS": pytest.approx(0.2)}}}
+    assert relations.f1_alone(points) == {"C": {"NER": pytest.approx(0.6)}}
+    assert relations.pair_gains(points) == {"C": {"NER": {"bCLS": pytest.approx(0.2)}}}
 
 
 def test_figures(studied: Path, tmp_path: Path) -> None:
-    for kind, file in (("curves", CURVES), ("pairs", CURVES), ("tasks", SPACE)):
-        made = curve_plots.save(kind, [studied / file], tmp_path / kind)
+    for kind, file in (("curves", CURVES), ("pairs", CURVES), ("tasks", VECTORS)):
+        made = plot.save(kind, [studied / file], tmp_path / kind)
         assert [path.suffix for path in made] == [".svg", ".png"]
-        again = curve_plots.save(kind, [studied / file], tmp_path / f"{kind}-again.svg")
+        again = plot.save(kind, [studied / file], tmp_path / f"{kind}-again.svg")
         assert again[0].read_bytes() == made[0].read_bytes()
     text = (tmp_path / "pairs.svg").read_text()
-    gain = relations.helps(read(studied / CURVES, Point))["Gene"]["NER"]["mtCLS"]
+    gain = relations.pair_gains(read_records(studied / CURVES, CurvePoint))["Gene"]["NER"]["mtCLS"]
     assert f"{100 * gain:+.1f}".replace("-", "\u2212") in text or f"{100 * gain:+.1f}" in text
-    places = read(studied / SPACE, Place)
-    assert len(curve_plots.planar(places)) == 8
+    vectors = read_records(studied / VECTORS, TaskVector)
+    assert len(plot.project(vectors)) == 8
     with pytest.raises(HardnerError, match="four tasks or more"):
-        append(tmp_path / SPACE, places[:3])
-        curve_plots.save("tasks", [tmp_path / SPACE], tmp_path / "none.svg")
+        append_lines(tmp_path / VECTORS, map(asdict, vectors[:3]))
+        plot.save("tasks", [tmp_path / VECTORS], tmp_path / "none.svg")
     with pytest.raises(HardnerError, match="no pair of tasks"):
-        append(tmp_path / CURVES, [p for p in read(studied / CURVES, Point) if p.whole])
-        curve_plots.save("pairs", [tmp_path / CURVES], tmp_path / "none.svg")
+        append_lines(
+            tmp_path / CURVES,
+            map(asdict, [p for p in read_records(studied / CURVES, CurvePoint) if p.whole]),
+        )
+        plot.save("pairs", [tmp_path / CURVES], tmp_path / "none.svg")
 
 
 def test_damaged_lines_are_refused_and_unfinished_ones_cut(tmp_path: Path) -> None:
     path = tmp_path / CURVES
     path.write_text('{"a": 1}\n{"b": 2')
-    mend(path)
+    cut_partial_line(path)
     assert path.read_text() == '{"a": 1}\n'
     with pytest.raises(HardnerError, match=rf"{CURVES}:1: not what"):
-        read(path, Point)
+        read_records(path, CurvePoint)
     path.write_text("no\n")
     with pytest.raises(HardnerError, match=rf"{CURVES}:1: not a line of JSON"):
-        read(path, Point)
+        read_records(path, CurvePoint)
 
 
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    def call(*words: str | Path) -> int:
-        monkeypatch.setattr("sys.argv", ["hardner", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0)
-
-    yield call
+SCRIPTS = Path(__file__).parents[2] / "experiments" / "study"
 
 
-def test_the_command(command: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def run(script: str, *words: str | Path) -> tuple[int, str]:
+    command = [sys.executable, str(SCRIPTS / script), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.stdout
+    return done.returncode, done.stderr
+
+
+def test_the_commands(tmp_path: Path) -> None:
     files = []
     for name in ("multitask", "multitask-in-turn"):
         files.append(tmp_path / f"{name}.toml")
         files[-1].write_text(toml(merged(TINY, {"method": name})))
     out = tmp_path / "results"
     words = ("--corpora", "Disease,Gene", "--out", out, "--points", "2", "--iterations", "3")
-    assert command("curves", *files, *words) == 0
-    said = capsys.readouterr().err
+    code, said = run("curves.py", *files, *words)
+    assert code == 0
     assert "multitask-in-turn, Disease + Gene, NER: Disease NER 0." in said
-    points = read(out / CURVES, Point)
+    points = read_records(out / CURVES, CurvePoint)
     assert [(p.method, p.iteration, p.corpus) for p in points[:4]] == [
         ("multitask", 2, "Disease"),
         ("multitask", 2, "Gene"),
         ("multitask", 3, "Disease"),
         ("multitask", 3, "Gene"),
     ]
-    assert command("plot", "curves", out / CURVES, "--out", tmp_path / "x.svg") == 0
-    assert "multitask-in-turn" in (tmp_path / "x.svg").read_text()
+    figure = tmp_path / "x.svg"
+    assert run("plot.py", "curves", out / CURVES, "--out", figure) == (0, f"{figure}\n")
+    assert "multitask-in-turn" in figure.read_text()
     one = tmp_path / "one.toml"
     one.write_text(toml(TINY))
-    assert command("curves", one, "--out", out, "--points", "1", "--iterations=1", "--pairs") == 0
+    words = (one, "--out", out, "--points", "1", "--iterations=1", "--pairs")
+    assert run("curves.py", *words)[0] == 0
     found = json.loads((out / "task_relations.json").read_text())
     assert found["help"]["Disease"].keys() == set(TASKS.values())
-    assert command("curves", files[0], "--pairs") == 1
-    assert "no pairs of tasks" in capsys.readouterr().err
+    said = "curves.py: there are no pairs of tasks in a method with a single one\n"
+    assert run("curves.py", files[0], "--pairs") == (1, said)

@@ -1,4 +1,4 @@
-"""Which task helps which, and which are alike."""
+"""Which task helps which, and which tasks are alike: a summary of what curves.py measured."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,33 +6,35 @@ from pathlib import Path
 from statistics import fmean
 
 import torch
+from fisher import cosine_similarity
+from records import CurvePoint, TaskVector
 
-from hardner.evaluate.curve_lines import Place, Point
-from hardner.evaluate.fisher import similarity
 from hardner.files import atomic_write
 
-Help = Mapping[str, Mapping[str, Mapping[str, float]]]
+Gains = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By corpus, main task and second task: the main task's F1 with it, less its F1 alone."""
 
 
-def alone(points: Sequence[Point]) -> dict[str, dict[str, float]]:
+def f1_alone(points: Sequence[CurvePoint]) -> dict[str, dict[str, float]]:
     """By corpus and task, the F1 at the end of a training for that task only; mean of the seeds."""
     return {c: {t: fmean(v) for (t,), v in found.items()} for c, found in _ends(points, 1).items()}
 
 
-def helps(points: Sequence[Point]) -> Help:
-    """Multi-granularity, Figure 5; what was not trained both ways is left out."""
-    base = alone(points)
+def pair_gains(points: Sequence[CurvePoint]) -> Gains:
+    """Multi-granularity, Figure 5; pairs that were not trained both ways are left out."""
+    alone = f1_alone(points)
     gains: dict[str, dict[str, dict[str, float]]] = {}
     for corpus, found in _ends(points, 2).items():
         for (main, second), values in found.items():
-            if main in base.get(corpus, {}):
-                gain = fmean(values) - base[corpus][main]
+            if main in alone.get(corpus, {}):
+                gain = fmean(values) - alone[corpus][main]
                 gains.setdefault(corpus, {}).setdefault(main, {})[second] = gain
     return gains
 
 
-def _ends(points: Sequence[Point], together: int) -> dict[str, dict[tuple[str, ...], list[float]]]:
+def _ends(
+    points: Sequence[CurvePoint], together: int
+) -> dict[str, dict[tuple[str, ...], list[float]]]:
     """By corpus and task, followed by those trained with it, the F1 of each seed at the end."""
     found: dict[str, dict[tuple[str, ...], list[float]]] = {}
     for p in points:
@@ -42,23 +44,24 @@ def _ends(points: Sequence[Point], together: int) -> dict[str, dict[tuple[str, .
     return found
 
 
-def likeness(places: Sequence[Place]) -> dict[str, dict[str, float]]:
-    """By task and task, the cosine of their vectors."""
-    if not places:
+def task_similarity(vectors: Sequence[TaskVector]) -> dict[str, dict[str, float]]:
+    """The cosine similarity of each pair of task vectors, by ``corpus task``."""
+    if not vectors:
         return {}
-    vectors = torch.tensor([place.vector for place in places], dtype=torch.float64)  # [N, U]
-    names = [name(place) for place in places]
-    rows = similarity(vectors).tolist()
+    matrix = torch.tensor([each.vector for each in vectors], dtype=torch.float64)  # [N, U]
+    names = [f"{each.corpus} {each.task}" for each in vectors]
+    rows = cosine_similarity(matrix).tolist()
     return {n: dict(zip(names, row, strict=True)) for n, row in zip(names, rows, strict=True)}
 
 
-def name(place: Place) -> str:
-    """Of a task on a corpus."""
-    return f"{place.corpus} {place.task}"
-
-
-def write(path: str | Path, points: Sequence[Point], places: Sequence[Place]) -> None:
+def write_relations(
+    path: str | Path, points: Sequence[CurvePoint], vectors: Sequence[TaskVector]
+) -> None:
     """All of it, as JSON."""
-    found = {"alone": alone(points), "help": helps(points), "likeness": likeness(places)}
+    found = {
+        "alone": f1_alone(points),
+        "help": pair_gains(points),
+        "likeness": task_similarity(vectors),
+    }
     with atomic_write(path) as file:
         file.write(json.dumps(found, indent=1) + "\n")

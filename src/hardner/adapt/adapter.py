@@ -1,0 +1,259 @@
+"""One way to fit a model to labelled sentences of a new type, for users and for every figure.
+
+`hardner adapt`, the evaluation, the benchmarks and the workbench all call `Adapter.fit`. It owns
+what a fit reads (labelled sentences, negative sentences, replaced mentions, unlabelled text), so
+that no caller can put them together wrongly.
+"""
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from itertools import chain
+from math import ceil
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hardner.adapt.augmentation import negative_sentences, replace_mentions
+from hardner.adapt.cached_layers import cache_lower_layers, cached_names, mean_decoder, upper_tagger
+from hardner.adapt.fit import fit_samples
+from hardner.adapt.recipe import Recipe
+from hardner.adapt.sample import Sample, folds_of, parts_of
+from hardner.adapt.self_training import LONGEST_UNLABELLED
+from hardner.batch import Ints, Store, TagSet
+from hardner.model.layers import Params, part_of
+from hardner.model.tagger import Model, Tagger
+from hardner.seeds import seed_of
+from hardner.types import Progress, Sentence
+
+NEGATIVES_PER_STEP_POOL = 50
+"""Bundled negative sentences to draw from, for each one that a step learns from."""
+_COPIES = 10
+"""Copies of the fitted parameters that a step holds in memory: gradients, moments, averages."""
+_WORDS_AT_ONCE = 1 << 18
+"""Words that a step on a GPU learns from at once, counting padding and all samples."""
+
+
+class Adapter:
+    """Fits a model to samples of a new type by a recipe."""
+
+    def __init__(
+        self, model: Model, tag_set: TagSet, recipe: Recipe, decoder: Params | None = None
+    ) -> None:
+        """Start from a model.
+
+        Args:
+            model: Its encoder is where every fit starts; it stays as it is.
+            tag_set: Of the new type.
+            recipe: How to fit.
+            decoder: A decoder [1, 1, ...] to start from, in place of a new one.
+        """
+        self.model, self.tag_set, self.recipe = model, tag_set, recipe
+        self._decoder = decoder or {}
+        self.tagger = target_tagger(model.tagger, tag_set, recipe)
+        self.device = next(iter(model.params.values())).device
+        self._encoded = _Encoded()
+
+    def with_recipe(self, recipe: Recipe) -> "Adapter":
+        """The same with other steps; both use what either has encoded."""
+        other = copy(self)
+        other.recipe = recipe
+        return other
+
+    def start(self, samples: Sequence[Sample]) -> Params:
+        """The parameters that the fits begin with, each sample with its own decoder."""
+        seeds = [seed_of("decoder", *sample.seed) for sample in samples]
+        _, params = init_target_head(*self.model, self.tag_set, self.recipe, seeds)
+        given = {n: p.expand_as(params[n]) for n, p in self._decoder.items() if n in params}
+        return params | given
+
+    def fit(self, samples: Sequence[Sample], on_progress: Progress | None = None) -> Params:
+        """The parameters fitted to each sample, as one computation: fitted parts are [M, ...].
+
+        All samples have as many sentences. With unlabelled ones a second model, the student, learns
+        the labels and what the first one says of the unlabelled sentences; ``on_progress`` counts
+        its steps.
+        """
+        fitted = self._fit(samples, on_progress)
+        alone = any(len(sample.sentences) < 2 or sample.unlabelled for sample in samples)
+        if not self.recipe.average_folds or alone:
+            return fitted
+        each = [parts_of(s, folds_of(s), self.recipe.replacements) for s in samples]
+        return average_params([fitted, *(self._fit(parts) for parts in zip(*each, strict=True))])
+
+    def _fit(self, samples: Sequence[Sample], on_progress: Progress | None = None) -> Params:
+        labelled, bare, replaced = (
+            list(kind) for kind in zip(*map(self._parts, samples), strict=True)
+        )
+        self.encode(samples)
+        rows = self._encoded.rows_of
+        fitted = fit_samples(
+            self.tagger,
+            self.start(samples),
+            self._encoded.store,
+            rows(labelled),
+            self.recipe,
+            [seed_of("order", *sample.seed) for sample in samples],
+            negatives=rows([self._negatives])[0],
+            unlabelled=rows(bare) if any(bare) else None,
+            replaced=rows(replaced) if any(replaced) else None,
+            on_progress=on_progress,
+        )
+        return add_o_bias(fitted, o_bias_for(self.recipe, labelled))
+
+    def encode(self, samples: Sequence[Sample]) -> None:
+        """Encode all that fits to these samples read; fits to parts of them then need not."""
+        parts = chain(*(chain(*self._parts(sample)) for sample in samples), self._negatives)
+        sentences = list(dict.fromkeys(parts))
+        if self._encoded.holds(sentences):
+            return
+        store = self.tagger.store(sentences, device=self.device)
+        # The layers that stay as they are read each sentence once, for all fits. Prototypes are
+        # means of what the whole network says, so they need the sentences themselves.
+        if self.recipe.layers and not self.recipe.prototypes:
+            params = self.start(samples[:1])
+            upper = upper_tagger(self.tagger, params, self.recipe.layers)
+            store = cache_lower_layers(upper, params, store)
+        self._encoded.keep(sentences, store)
+
+    def fit_groups(
+        self, samples: Sequence[Sample], on_progress: Progress | None = None
+    ) -> Iterator[tuple[Sequence[Sample], Params]]:
+        """Fit any number of samples, as many at once as suit the device.
+
+        A CPU is busy with one. A GPU takes equal groups that fit in its memory.
+        """
+        size = 1 if self.device.type == "cpu" else self._group_size(samples)
+        for first in range(0, len(samples), size):
+            some = samples[first : first + size]
+            yield some, self.fit(some, on_progress)
+
+    @torch.no_grad()
+    def loss(self, params: Params, sentences: Sequence[Sentence]) -> float:
+        """The tagging loss of fitted parameters on labelled sentences."""
+        store = self.tagger.store(sentences, device=self.device)
+        rows = torch.arange(len(sentences), device=self.device).unsqueeze(0)
+        batch = store.batch(rows, store.widths(rows[0].cpu().numpy()))
+        return self.tagger.losses(params, batch, ["tag"])["tag"].item()
+
+    @property
+    def _negatives(self) -> Sequence[Sentence]:
+        return negative_sentences()[: NEGATIVES_PER_STEP_POOL * self.recipe.negatives]
+
+    def _parts(self, sample: Sample) -> tuple[Sequence[Sentence], ...]:
+        """What a fit to a sample reads: labelled, unlabelled, with replaced mentions."""
+        bare = [replace(sentence, spans=()) for sentence in sample.unlabelled]
+        if sample.replaced is not None:
+            return sample.sentences, bare, sample.replaced
+        seed = seed_of("swaps", *sample.seed)  # the word is hashed: published samples follow it
+        made = replace_mentions(sample.sentences, self.recipe.replacements, seed)
+        return sample.sentences, bare, [replacement.sentence for replacement in made]
+
+    def _group_size(self, samples: Sequence[Sample]) -> int:
+        recipe, (tagger, params) = self.recipe, self.model
+        longest = max(len(s) for sample in samples for s in sample.sentences)
+        shots = max(len(sample.sentences) for sample in samples)
+        unlabelled = max(len(sample.unlabelled) for sample in samples)
+        words = min(recipe.batch, shots) * longest
+        words += min(recipe.self_training.batch, unlabelled) * max(longest, LONGEST_UNLABELLED)
+        still = cached_names(upper_tagger(tagger, params, recipe.layers)) if recipe.layers else []
+        moving = [p for n, p in params.items() if part_of(n) in recipe.parts and n not in still]
+        each = recipe.restarts * sum(p.nbytes for p in moving)
+        free, _ = torch.cuda.mem_get_info()
+        room = _WORDS_AT_ONCE // (words * recipe.restarts)
+        return equal_groups(len(samples), min(room, free // 2 // (_COPIES * each + 1)))
+
+
+class _Encoded:
+    """The sentences that were encoded last, and where they lie in their store."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Sentence, int] = {}
+        self._store: Store | None = None
+
+    @property
+    def store(self) -> Store:
+        assert self._store is not None
+        return self._store
+
+    def keep(self, sentences: Sequence[Sentence], store: Store) -> None:
+        self._rows = {sentence: row for row, sentence in enumerate(sentences)}
+        self._store = store
+
+    def holds(self, sentences: Sequence[Sentence]) -> bool:
+        return self._store is not None and all(s in self._rows for s in sentences)
+
+    def rows_of(self, samples: Sequence[Sequence[Sentence]]) -> Ints:
+        """Rows of the store, [M, longest], -1 for none."""
+        found = np.full((len(samples), max(map(len, samples), default=0)), -1, np.int64)
+        for row, sentences in zip(found, samples, strict=True):
+            row[: len(sentences)] = [self._rows[sentence] for sentence in sentences]
+        return found
+
+
+def target_tagger(tagger: Tagger, tag_set: TagSet, recipe: Recipe) -> Tagger:
+    """The network with a decoder for a new type alone."""
+    target = tagger.with_domains([tag_set])
+    return replace(target, decoder=recipe.decoder) if recipe.decoder else target
+
+
+def init_target_head(
+    tagger: Tagger, params: Params, tag_set: TagSet, recipe: Recipe, seeds: Sequence[int]
+) -> tuple[Tagger, Params]:
+    """The network for a new type; the encoder's parameters, and a new decoder for each seed."""
+    target = target_tagger(tagger, tag_set, recipe)
+    device = next(iter(params.values())).device
+    fresh = [target.init_decoder(torch.Generator().manual_seed(seed)) for seed in seeds]
+    decoder = {n: torch.cat([p[n] for p in fresh]).to(device) for n in fresh[0]}  # [M, 1, ...]
+    if recipe.start == "zero":
+        decoder = {n: torch.zeros_like(p) for n, p in decoder.items()}
+    elif recipe.start == "mean" and len(tag_set.labels) == 1:
+        mean = mean_decoder(tagger, params)
+        decoder |= {n: p.expand_as(decoder[n]).clone() for n, p in mean.items() if n in decoder}
+    shared = {n: p for n, p in params.items() if part_of(n) in ("encoder", "frozen")}
+    return target, shared | decoder
+
+
+def o_bias_for(recipe: Recipe, samples: Sequence[Sequence[Sentence]]) -> NDArray[np.float64]:
+    """What is added to the logit of ``O`` after fitting to each sample, [M].
+
+    Sentences with two mentions count beside the given ones, because a few sentences say little
+    about how close together mentions stand.
+    """
+    found = []
+    for sentences in samples:
+        mentions = [len(sentence.spans) for sentence in sentences]
+        density = (sum(mentions) + 2.0) / (sum(count > 0 for count in mentions) + 1.0)
+        bias = recipe.o_bias_density / density**2 + recipe.o_bias
+        found.append(bias - recipe.o_bias_size / len(sentences))
+    return np.array(found)
+
+
+def add_o_bias(params: Params, o_bias: NDArray[np.float64]) -> Params:
+    """The parameters of M samples, with a bias [M] added to the logit of ``O``."""
+    if not o_bias.any():
+        return params
+    bias = params["decoder.bias"].clone()  # [M, 1, C]
+    bias[..., 0] += torch.from_numpy(o_bias).to(bias).unsqueeze(1)
+    return params | {"decoder.bias": bias}
+
+
+def params_of_sample(params: Params, sample: int) -> Params:
+    """The parameters of one of M samples."""
+    return {n: p if p.shape[0] == 1 else p[sample : sample + 1] for n, p in params.items()}
+
+
+def average_params(fits: Sequence[Params]) -> Params:
+    """The mean of fits that began alike: weight averaging. What they share stays shared."""
+    first, *others = fits
+    found = dict(first)
+    for name, value in first.items():
+        if any(other[name] is not value for other in others):
+            found[name] = torch.stack([fit[name] for fit in fits]).mean(0)
+    return found
+
+
+def equal_groups(samples: int, most: int) -> int:
+    """The size of groups as equal as can be, none of them larger than ``most``."""
+    return ceil(samples / ceil(samples / max(1, most)))
