@@ -21,7 +21,7 @@ from record import record
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from hardner.meta.config import merged
+from hardner.config import merged
 from hardner.meta.experiment import experiment
 from hardner.meta.experiment_table import experiment_tables
 from hardner.meta.methods import METHODS

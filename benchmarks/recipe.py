@@ -24,8 +24,8 @@ from hardner import corpora
 from hardner.adapt.augmentation import negative_sentences
 from hardner.adapt.recipe import Recipe, recipe_for
 from hardner.catalogue import BENCHMARK
+from hardner.config import merged
 from hardner.evaluate.system import with_word_vectors
-from hardner.meta.config import merged
 from hardner.meta.experiment import experiment
 from hardner.meta.loop import drawing, initial_state, loop
 from hardner.meta.methods import heads_for

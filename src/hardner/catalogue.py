@@ -1,13 +1,14 @@
 """The catalogue: a row a corpus, of ``catalogue.toml`` and of a user's own files."""
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
+from hardner.config import make
 from hardner.errors import FileError, HardnerError
 from hardner.files import read_text, sha256
 from hardner.formats import FORMATS
@@ -15,7 +16,7 @@ from hardner.formats import FORMATS
 SPLITS = ("train", "devel", "test")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SplitFile:
     """A split's file or folder."""
 
@@ -23,7 +24,7 @@ class SplitFile:
     sha256: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Published:
     """A corpus in Table 2 of HGDA."""
 
@@ -31,7 +32,7 @@ class Published:
     percent: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CatalogueEntry:
     """A row of the catalogue; ``catalogue.toml`` describes its keys."""
 
@@ -46,7 +47,7 @@ class CatalogueEntry:
     format: str = "conll"
     labels: Mapping[str, str] = field(default_factory=dict)
     domains: Mapping[str, str] = field(default_factory=dict)
-    hold_out: tuple[str, ...] = ()
+    hold_out: tuple[Literal["devel", "test"], ...] = ()
     innermost: bool = False
     published: Published | None = None
 
@@ -70,7 +71,8 @@ class CatalogueEntry:
         return [path for path, known in summed.items() if known and known != sha256(path)]
 
 
-class JoinedEntry(NamedTuple):
+@dataclass(frozen=True)
+class JoinedEntry:
     """Corpora of the same sentences that are read as one."""
 
     name: str
@@ -80,62 +82,16 @@ class JoinedEntry(NamedTuple):
 Row = CatalogueEntry | JoinedEntry
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value.values()))
-
-
-_EXPECTED: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(("domain", "licence", "source", "folder"), ("a text", _is_text)),
-    **dict.fromkeys(("labels", "domains"), ("a table of texts", _are_texts)),
-    **dict.fromkeys(
-        SPLITS,
-        (
-            'a table such as { path = "train.tsv" }',
-            lambda v: _are_texts(v) and {"path"} <= set(v) <= {"path", "sha256"},
-        ),
-    ),
-    "format": (f"one of {', '.join(FORMATS)}", lambda v: _is_text(v) and v in FORMATS),
-    "hold_out": (
-        'a list of "devel" and "test"',
-        lambda v: isinstance(v, list) and all(part in SPLITS[1:] for part in v),
-    ),
-    "innermost": ("true or false", lambda v: isinstance(v, bool)),
-    "published": (
-        "a table of unique_tokens and percent",
-        lambda v: isinstance(v, dict) and set(v) == {"unique_tokens", "percent"},
-    ),
-    "joins": (
-        "a list of two or more corpora",
-        lambda v: isinstance(v, list) and len(v) > 1 and all(map(_is_text, v)),
-    ),
-}
-"""What a row's key holds, in words and as a check."""
-
-
 def _row(name: str, table: Any) -> Row:
     if not isinstance(table, dict):
-        raise HardnerError(f"expected a section [{name}], got {table!r}")
-    for key, value in table.items():
-        if key not in _EXPECTED:
-            raise HardnerError(f"[{name}] {key}: no such key; there are {', '.join(_EXPECTED)}")
-        expected, fits = _EXPECTED[key]
-        if not fits(value):
-            raise HardnerError(f"[{name}] {key}: expected {expected}, got {value!r}")
+        raise HardnerError(f"{name}: expected a section [{name}], got {table!r}")
     if "joins" in table:
-        if len(table) > 1:
-            raise HardnerError(f"[{name}] joins: a row with this key has no other")
-        return JoinedEntry(name, tuple(table["joins"]))
-    for key in ("domain", "train"):
-        if key not in table:
-            raise HardnerError(f"[{name}] {key}: is missing")
-    parts = {split: SplitFile(**table[split]) for split in SPLITS if split in table}
-    published = Published(**table["published"]) if "published" in table else None
-    held = tuple(table.get("hold_out", ()))
-    return CatalogueEntry(name, **{**table, **parts, "published": published, "hold_out": held})
+        return make(JoinedEntry, {**table, "name": name}, name)
+    row = make(CatalogueEntry, {**table, "name": name}, name)
+    if row.format not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise HardnerError(f"{name}.format: no format is {row.format!r}; there are {known}")
+    return row
 
 
 @cache
@@ -151,12 +107,12 @@ def with_rows_of(rows: Mapping[str, Row], path: Path) -> Mapping[str, Row]:
         found = {name: _row(name, table) for name, table in tomllib.loads(read_text(path)).items()}
         for name, row in found.items():
             if rows.get(name, row) != row:
-                raise HardnerError(f"[{name}]: the catalogue has another corpus of that name")
+                raise HardnerError(f"[{name}]: another corpus has that name")
         both = {**rows, **found}
         for row in found.values():
             for part in row.joins if isinstance(row, JoinedEntry) else ():
                 if not isinstance(both.get(part), CatalogueEntry):
-                    raise HardnerError(f"[{row.name}] joins: no row is named {part!r}")
+                    raise HardnerError(f"{row.name}.joins: no row is named {part!r}")
     except (tomllib.TOMLDecodeError, HardnerError) as error:
         raise FileError(path, str(error)) from None
     return both

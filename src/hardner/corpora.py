@@ -131,7 +131,7 @@ def _held_out(
     train = splits["train"]
     size = -(-len(train) // 10)
     drawn = distinct(len(train), size * len(row.hold_out), random_numbers("hold-out", row.name))
-    taken = {
+    taken: dict[str, list[int]] = {
         split: sorted(drawn[place * size : (place + 1) * size])
         for place, split in enumerate(row.hold_out)
     }

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from hardner import checkpoint
 from hardner.catalogue import builtin_rows
 from hardner.cli import app
+from hardner.config import merged, toml
 from hardner.errors import HardnerError
-from hardner.meta.config import merged, toml
 from hardner.meta.experiment import (
     DataSection,
     DevelSection,

@@ -18,8 +18,8 @@ import torch
 from safetensors.torch import load_file
 
 from hardner import checkpoint
+from hardner.config import merged, toml
 from hardner.errors import HardnerError
-from hardner.meta.config import merged, toml
 from hardner.meta.distributed import ALONE, Ranks, join_ranks
 from hardner.meta.experiment import experiment
 from hardner.meta.log import read_log

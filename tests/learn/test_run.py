@@ -19,9 +19,9 @@ from shared import CORPORA
 
 import hardner.meta.run
 from hardner import checkpoint
+from hardner.config import merged, toml
 from hardner.errors import HardnerError
 from hardner.jobs.progress import RunProgress
-from hardner.meta.config import merged, toml
 from hardner.meta.experiment import Experiment, experiment
 from hardner.meta.log import read_log
 from hardner.meta.network import build_network

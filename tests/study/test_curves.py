@@ -19,12 +19,12 @@ from records import CURVES, TASKS, VECTORS, CurvePoint, TaskVector, read_records
 from scored_training import ScoredTraining, restricted
 from sklearn.metrics import f1_score
 
+from hardner.config import merged, toml
 from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
 from hardner.evaluate.results import append_lines, cut_partial_line
 from hardner.evaluate.score import score
 from hardner.evaluate.scorer import Scorer
-from hardner.meta.config import merged, toml
 from hardner.meta.experiment import Experiment, experiment
 from hardner.meta.methods import method
 from hardner.model.layers import SCORING

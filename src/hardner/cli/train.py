@@ -63,9 +63,9 @@ def train_command(
     - `hardner train mine.toml --plugin my_method.py`
     - `torchrun --nproc-per-node 8 -m hardner train hgda/disease`
     """
+    from hardner.config import merged, toml
     from hardner.jobs.device import resolve_device
     from hardner.jobs.run_folder import MODEL_FOLDER
-    from hardner.meta.config import merged, toml
     from hardner.meta.distributed import join_ranks
     from hardner.meta.experiment_table import load_experiment, run_name
     from hardner.meta.methods import load_plugins
@@ -135,7 +135,7 @@ def experiments_command(
 
 def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[str, dict[str, object]]:
     """The experiment's name, and what the dotted options say."""
-    from hardner.meta.config import merged
+    from hardner.config import merged
     from hardner.meta.experiment import parse_override
 
     names: list[str] = []

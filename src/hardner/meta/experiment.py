@@ -10,19 +10,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from hardner.errors import FileError, HardnerError
-from hardner.files import read_text
-from hardner.meta.config import (
+from hardner.config import (
     ConfigTable,
     Count,
-    Positive,
+    NonNegative,
     Share,
     Whole,
     check_fields,
     make,
     merged,
 )
-from hardner.meta.config import parse_key as parse_key
+from hardner.config import parse_key as parse_key
+from hardner.errors import FileError, HardnerError
+from hardner.files import read_text
 from hardner.meta.hypergradient import MetaGradient
 from hardner.meta.loop import Training
 from hardner.meta.methods import METHODS, Method, MethodSettings, method, scaled
@@ -117,16 +117,16 @@ class InnerSection:
     """``[inner]``: how tasks adapt."""
 
     steps: Count = 1
-    rate: Positive = 1e-2
+    rate: NonNegative = 1e-2
     optimizer: Literal["sgd", "adamw"] = "sgd"
-    decoder: Positive = 1.0
+    decoder: NonNegative = 1.0
     """What the rate of decoders is multiplied with."""
     fresh: bool = False
     """Whether each task begins with a decoder that knows nothing, as a new type does."""
     meta_gradient: MetaGradient = "first"
-    proximal: Positive = 0.0
+    proximal: NonNegative = 0.0
     """The pull back to the start; implicit meta-gradients need one."""
-    weight: Positive = 1.0
+    weight: NonNegative = 1.0
     """Of the domain loss: lambda."""
 
     def __post_init__(self) -> None:
@@ -142,16 +142,16 @@ class TrainSection:
     """Of an iteration: m."""
     shots: Count = 5
     """Sentences of a support, a query or a mini-batch: K."""
-    rate: Positive = 1e-2
+    rate: NonNegative = 1e-2
     scaled: bool = True
     """Whether this and the inner rate are for 32 shots, and follow their square root (Eq. 3)."""
     optimizer: Literal["sgd", "adamw"] = "sgd"
     momentum: Share = 0.9
     """Of SGD."""
-    weight_decay: Positive = 1e-6
+    weight_decay: NonNegative = 1e-6
     warmup: Share = 0.0
     """Share of the iterations over which the rate rises; then it falls linearly to zero."""
-    clip: Positive = 5.0
+    clip: NonNegative = 5.0
     """The largest norm of a gradient; 0 for any."""
     dropout: Share = 0.2
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -184,10 +184,10 @@ class DevelSection:
 class GranularitySection:
     """``[granularity]``: the shares of the multi-granularity losses; 0 removes one."""
 
-    tag: Positive = 1.0
-    mtcls: Positive = 1.0
-    bcls: Positive = 1.0
-    mcls: Positive = 1.0
+    tag: NonNegative = 1.0
+    mtcls: NonNegative = 1.0
+    bcls: NonNegative = 1.0
+    mcls: NonNegative = 1.0
     pooling: Pooling = "max"
     """How words become a sentence."""
 

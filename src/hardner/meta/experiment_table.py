@@ -8,8 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from hardner.config import ConfigTable, merged
 from hardner.errors import HardnerError
-from hardner.meta.config import ConfigTable, merged
 from hardner.meta.experiment import Experiment, experiment, read_experiment
 
 

@@ -4,7 +4,7 @@ The defaults of `hardner.meta.experiment` are HGDA's for a BiLSTM (its appendix)
 what differs from them.
 """
 
-from hardner.meta.config import ConfigTable, merged
+from hardner.config import ConfigTable, merged
 
 TRAINING_PRESETS: dict[str, dict[str, ConfigTable]] = {
     # HGDA, appendix: with BERT the base rate is 1e-5 and the tags come from a linear layer.

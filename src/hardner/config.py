@@ -1,12 +1,13 @@
 """Nested tables of plain values <-> frozen dataclasses whose fields are checked when made.
 
-A field's type says what is expected: bool, int, float, str, a `Literal`, a tuple of str, another
-record, or any of them `Annotated` with the `Bounds` that a number must lie in.
+A field's type says what is expected: bool, int, float, str, a `Literal`, a tuple or a mapping of
+such, another record, or any of them `Annotated` with the `Bounds` that a number must lie in.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from hardner.errors import HardnerError
@@ -31,7 +32,7 @@ class Bounds:
 
 Count = Annotated[int, Bounds(1)]
 Whole = Annotated[int, Bounds(0)]
-Positive = Annotated[float, Bounds(0)]
+NonNegative = Annotated[float, Bounds(0)]
 Share = Annotated[float, Bounds(0, 1)]
 
 
@@ -57,16 +58,25 @@ def make(kind: type[_Record], table: Mapping[str, Any], section: str = "") -> _R
     for name, value in table.items():
         key = f"{section}.{name}" if section else name
         if name not in known:
-            place = f"[{section}]" if section else "an experiment"
-            raise HardnerError(f"{key}: no such key; {place} has {', '.join(known)}")
-        expected = known[name]
+            raise _no_such_key(key, section, known)
+        expected = _plain(known[name])
         if is_dataclass(expected) and isinstance(expected, type):
             if not isinstance(value, Mapping):
                 raise HardnerError(f"{key}: expected a section [{key}], got {value!r}")
             values[name] = make(expected, value, key)
         else:
             values[name] = _taken(value, expected)
-    return kind(**values)
+    for f in fields(kind):  # type: ignore[arg-type]
+        if f.name not in values and f.default is MISSING and f.default_factory is MISSING:
+            raise HardnerError(f"[{section}]: {f.name} is missing")
+    record = kind(**values)
+    check_fields(record, section)
+    return record
+
+
+def _no_such_key(key: str, section: str, known: Mapping[str, Any]) -> HardnerError:
+    place = f"[{section}]" if section else "an experiment"
+    return HardnerError(f"{key}: no such key; {place} has {', '.join(known)}")
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> ConfigTable:
@@ -85,8 +95,7 @@ def parse_key(kind: type, key: str, text: str, section: str = "") -> ConfigTable
     known = keys(kind)
     whole = f"{section}.{first}" if section else first
     if first not in known:
-        place = f"[{section}]" if section else "an experiment"
-        raise HardnerError(f"{whole}: no such key; {place} has {', '.join(known)}")
+        raise _no_such_key(whole, section, known)
     expected = known[first]
     if is_dataclass(expected) and isinstance(expected, type):
         if not rest:
@@ -116,7 +125,9 @@ def _written(value: Any) -> str:
 
 
 def _plain(expected: Any) -> Any:
-    return get_args(expected)[0] if get_origin(expected) is Annotated else expected
+    """A type without its bounds, and without None."""
+    optional = get_origin(expected) in (Annotated, UnionType)
+    return get_args(expected)[0] if optional else expected
 
 
 def _taken(value: Any, expected: Any) -> Any:
@@ -144,10 +155,15 @@ def _read(text: str, plain: Any) -> Any:
 
 def _fits(value: Any, expected: Any) -> bool:
     plain = _plain(expected)
+    if value is None and get_origin(expected) is UnionType:
+        return True
     if get_origin(plain) is Literal:
-        return value in get_args(plain)
+        return isinstance(value, str) and value in get_args(plain)
     if get_origin(plain) is tuple:
-        return isinstance(value, tuple) and all(isinstance(part, str) for part in value)
+        return isinstance(value, tuple) and all(_fits(v, get_args(plain)[0]) for v in value)
+    if get_origin(plain) is Mapping:
+        texts = value.values() if isinstance(value, Mapping) else [None]
+        return all(_fits(v, get_args(plain)[1]) for v in texts)
     if type(value) is not plain:
         return False
     limits = [r for r in get_args(expected)[1:] if isinstance(r, Bounds)]
@@ -159,7 +175,10 @@ def _described(expected: Any) -> str:
     if get_origin(plain) is Literal:
         return " or ".join(f'"{choice}"' for choice in get_args(plain))
     if get_origin(plain) is tuple:
-        return "a list of texts"
+        (part, _) = get_args(plain)
+        return "a list of texts" if part is str else f"a list of {_described(part)}"
+    if get_origin(plain) is Mapping:
+        return "a table of texts"
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     limits = [str(r) for r in get_args(expected)[1:] if isinstance(r, Bounds)]
     return " ".join((names.get(plain, str(plain)), *limits))
