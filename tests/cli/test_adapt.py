@@ -225,7 +225,7 @@ def test_ctrl_c_leaves_nothing(
     def interrupted(*_: object, **__: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    owner, name = (crossval, "fit") if where == "fitting" else (checkpoint, "save_file")
+    owner, name = (crossval, "fit_samples") if where == "fitting" else (checkpoint, "save_file")
     monkeypatch.setattr(owner, name, interrupted)
     out = drugs.with_name("m")
     code, said, err = call("adapt", drugs, "--out", out, "--model", model)

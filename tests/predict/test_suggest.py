@@ -12,7 +12,7 @@ import torch
 from hardner.errors import HardnerError
 from hardner.tag.predictor import Predictor
 from hardner.tag.suggest import (
-    _AGAIN,
+    _DISCOUNT,
     Candidate,
     Shortlist,
     diversify,
@@ -150,7 +150,7 @@ def test_the_choice_is_that_of_a_plain_greedy_one() -> None:
     while left and len(greedy) < 20:
 
         def adds(c: Candidate) -> float:
-            fresh = [_AGAIN ** counts[token.lower()] for token in c.sentence.tokens]
+            fresh = [_DISCOUNT ** counts[token.lower()] for token in c.sentence.tokens]
             return c.value * float(np.dot(c.uncertainty.tokens, fresh) / c.uncertainty.tokens.sum())
 
         best = min(left, key=lambda c: (-round(adds(c), 9), c.place))

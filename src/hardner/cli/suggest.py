@@ -64,8 +64,7 @@ def suggest_command(
     - `hardner suggest pool.tsv --model device-model --to brat --out next-ten/`
     """
     from hardner.tag.predictor import Predictor
-    from hardner.tag.suggest import _LONGEST
-    from hardner.tag.suggest import suggest_sentences as chosen_from
+    from hardner.tag.suggest import LONGEST_SENTENCE, suggest_sentences
 
     predictor = Predictor.load(model)
     overlong = 0
@@ -76,10 +75,10 @@ def suggest_command(
             task = shown.add_task("sentences", total=None)
             for sentence in found:
                 shown.advance(task)
-                overlong += len(sentence) > _LONGEST
+                overlong += len(sentence) > LONGEST_SENTENCE
                 yield sentence
 
-    found = chosen_from(
+    found = suggest_sentences(
         predictor,
         watched(_sentences(texts, source_format)),
         count,
@@ -88,7 +87,7 @@ def suggest_command(
     )
     if overlong:
         stderr.print(
-            f"warning: {overlong:,} sentences of more than {_LONGEST} words not considered"
+            f"warning: {overlong:,} sentences of more than {LONGEST_SENTENCE} words not considered"
         )
     if not found:
         stderr.print("nothing to suggest: no other sentence has a chance of a mention")
@@ -104,14 +103,14 @@ def suggest_command(
 
 
 def _sentences(paths: Iterable[str], format: str | None) -> Iterator[Sentence]:
-    """Of whatever is labelled in them, nothing matters."""
+    """The sentences of some files, without their labels."""
     for path in paths:
         for document in read(path, format, report=Report()):
             yield from sentences(replace(document, entities=()))
 
 
 def _document(suggestion: "Suggestion") -> Document:
-    """The sentence by itself; tokens are kept where the text would be split into others."""
+    """The sentence as a document; with its tokens where tokenising the text gives others."""
     sentence = suggestion.sentence
     offsets = _offsets(sentence)
     ends = (0, *(end for _, end in offsets))
@@ -123,7 +122,7 @@ def _document(suggestion: "Suggestion") -> Document:
 
 
 def _offsets(sentence: Sentence) -> list[tuple[int, int]]:
-    """Of the tokens in the sentence's own text; a space apart where they have no place in one."""
+    """Of the tokens in the sentence's own text; tokens without offsets are a space apart."""
     if sentence.offsets:
         first = sentence.offsets[0][0]
         return [(start - first, end - first) for start, end in sentence.offsets]

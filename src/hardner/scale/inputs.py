@@ -165,41 +165,29 @@ def count_documents(source: Input, report: Report) -> int:
     return sum(1 for _ in read(source.path, source.format, report=report))
 
 
-class InputReader:
-    """An input read once from start to end, in stretches that follow on each other."""
-
-    def __init__(self, source: Input, start: int, stop: int) -> None:
-        """Args: ``start`` and ``stop`` say which documents, numbered from 0, will be asked for."""
-        self.source = source
-        self._items = _items(source, start, stop)
-        self._next = next(self._items, None)
-
-    def documents(
-        self, start: int, stop: int, report: Report, bad: list[BadDocument]
-    ) -> Iterator[tuple[int, Document]]:
-        """The documents of a stretch with their numbers; unreadable ones go to ``bad``."""
-        while self._next is not None and self._next[0] < stop:
-            number, item = self._next
-            if number >= start:
-                try:
-                    document = _document(self.source, number, item, report)
-                except HardnerError as error:
-                    text = item[1] if isinstance(item, tuple) else str(item.get("text") or "")
-                    bad.append(BadDocument(self.source.path, number + 1, "", str(error), text))
-                else:
-                    if document is not None:
-                        yield number, document
-            self._next = next(self._items, None)
-
-
-def _items(source: Input, start: int, stop: int) -> Iterator[tuple[int, Any]]:
-    """Numbers and what stands there: a document, or a line or row that is yet to be understood."""
+def read_items(source: Input, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+    """Numbers, from 0, and what stands there: a document, or a line or row that holds one."""
     if source.format == "parquet":
         return parquet.read_rows(source.path, start, stop)
     if _is_by_line(source):
         filled = (found for found in lines(source.path) if found[1].strip())
         return islice(enumerate(filled), start, stop)
     return islice(enumerate(read(source.path, source.format, report=Report())), start, stop)
+
+
+def read_documents(
+    source: Input, items: Iterable[tuple[int, Any]], report: Report, bad: list[BadDocument]
+) -> Iterator[tuple[int, Document]]:
+    """The documents of some items, and their numbers; what is no document goes to ``bad``."""
+    for number, item in items:
+        try:
+            document = _document(source, number, item, report)
+        except HardnerError as error:
+            text = item[1] if isinstance(item, tuple) else str(item.get("text") or "")
+            bad.append(BadDocument(source.path, number + 1, "", str(error), text))
+        else:
+            if document is not None:
+                yield number, document
 
 
 def _is_by_line(source: Input) -> bool:

@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hardner.errors import FileError, HardnerError
 from hardner.files import file_errors, sha256
 from hardner.formats import Report, write
-from hardner.scale.inputs import BadDocument, Input, InputReader, count_documents, list_inputs
+from hardner.scale.inputs import (
+    BadDocument,
+    Input,
+    count_documents,
+    list_inputs,
+    read_documents,
+    read_items,
+)
 from hardner.scale.plan import (
     Shard,
     ShardPlan,
@@ -180,17 +187,19 @@ class _ShardWorker:
             return _Made(len(group), 0, "")
         source, made, documents = group[0].source, len(group) - len(missing), 0
         try:
-            reader = InputReader(source, missing[0].start, missing[-1].stop)
+            at = missing[0].start
+            items = read_items(source, at, missing[-1].stop)
             for shard in missing:
-                documents += self._make(shard, reader)
-                made += 1
+                own = islice(items, shard.start - at, shard.stop - at)
+                documents += self._make(shard, own)
+                made, at = made + 1, shard.stop
         except FileError as error:
             if not error.path.is_relative_to(source.path):
                 raise
             return _Made(made, documents, str(error))
         return _Made(made, documents, "")
 
-    def _make(self, shard: Shard, reader: InputReader) -> int:
+    def _make(self, shard: Shard, items: Iterator[tuple[int, Any]]) -> int:
         """Tags the documents of a shard; its file is whole before its receipt is there."""
         report, attempts = Report(), ShardAttempts(self._out, shard)
         bad: list[BadDocument] = []
@@ -198,7 +207,7 @@ class _ShardWorker:
 
         def counted() -> Iterator[Document]:
             nonlocal documents, entities
-            found = reader.documents(shard.start, shard.stop, report, bad)
+            found = read_documents(shard.source, items, report, bad)
             for document in self._tagged(found, shard.source.path, attempts, bad):
                 documents += 1
                 entities += len(document.entities)

@@ -1,4 +1,4 @@
-"""Scores that mean something: a temperature for each head, and how well scores match the facts.
+"""Calibration: a temperature for each head, and how well scores match the share of right spans.
 
 A head's distribution over the tags of a sentence is p(y) ~ exp(score(y) / T). The temperature T
 does not change what is found; it is chosen so that held-out sentences are as likely as can be.
@@ -22,9 +22,9 @@ from hardner.tag.windows import LONGEST_WINDOW
 from hardner.types import Sentence
 
 _RANGE = 0.05, 20.0
-"""Temperatures that are thought of."""
+"""Temperatures that are considered."""
 _STEPS = 25
-"""Of the search; each leaves .618 of the interval."""
+"""Of the golden-section search; each leaves .618 of the interval."""
 _BATCH = 64
 """Sentences that are computed at once."""
 
@@ -54,7 +54,7 @@ def fit_temperature(predictor: Predictor, sentences: Sequence[Sentence], head: i
 
 def best_temperature(loss: Callable[[float], float]) -> float:
     """The temperature with the smallest loss (`loss_of`, or a sum of such)."""
-    # The loss is convex in 1 / T, so that it has one valley in log T too: golden section.
+    # The loss is convex in 1 / T, so it has one minimum in log T too: golden-section search.
     low, high = map(log, _RANGE)
     share = (5**0.5 - 1) / 2
     left, right = high - share * (high - low), low + share * (high - low)

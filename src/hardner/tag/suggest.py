@@ -18,14 +18,14 @@ from hardner.types import Sentence, Span
 
 _CHUNK = 2_048
 """Sentences that are read at once."""
-_LONGEST = 200
-"""Words of a sentence; what is longer is no sentence, and nobody's wish to label."""
-_LEAST = 0.02
-"""The chance of a mention below which a sentence is not worth a look."""
-_NOTICED = 0.1
+LONGEST_SENTENCE = 200
+"""Words; what is longer is no sentence, and nobody wants to label it."""
+_LEAST_CHANCE = 0.02
+"""The probability of any mention below which a sentence is not considered."""
+_LEAST_SHOWN = 0.1
 """The probability from which on a token is shown as part of a possible mention."""
-_AGAIN = 0.3
-"""What doubt about a word counts with each sentence that has shown the word already."""
+_DISCOUNT = 0.3
+"""Uncertainty about a word is multiplied by it for each sentence that shows the word already."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -50,11 +50,11 @@ class Suggestion:
     """The loss that the model expects of itself on the sentence, in nats."""
     reason: str
     uncertain: tuple[tuple[Span, float], ...]
-    """Possible mentions with their probabilities, the most doubtful first."""
+    """Possible mentions with their probabilities, the most uncertain first."""
 
 
 class Candidate(NamedTuple):
-    """A sentence on the way to being suggested."""
+    """A sentence that may be suggested."""
 
     value: float
     """Its hardness, made comparable between lengths."""
@@ -79,17 +79,17 @@ def suggest_sentences(
 ) -> list[Suggestion]:
     """The sentences to label next, best first.
 
-    A sentence counts by its hardness, spread over the words that the model is unsure of; doubt
-    about a word counts less with each sentence chosen or known that shows it, so neither one
-    entity nor one phrase fills the list. Sentences that are the same but for numbers and case are
-    one. The sentences are read as a stream, and what is held does not grow with them.
+    Sentences are ranked by hardness, spread over the words that the model is unsure of.
+    Uncertainty about a word counts less with each sentence, chosen or known, that shows it, so that
+    neither one entity nor one phrase fills the list. Sentences that differ only in numbers and case
+    count as one. Sentences are read as a stream; memory does not grow with their number.
 
     Args:
         model: A `Predictor`.
         sentences: To choose from.
         n: How many at most; fewer where no other has any chance of a mention.
-        label: What is to be learnt. By the heads that know it, else, or without it, by all heads:
-            what they take for a mention, but none of them surely, is what they cannot explain.
+        label: What is to be learnt. Only the heads that know it are asked; all of them where none
+            does, as what several heads half take for a mention may be one of a new type.
         known: Sentences that are labelled already; they are not suggested again.
     """
     if n < 1:
@@ -115,7 +115,7 @@ def _heads(model: _Scorer, label: str | None) -> list[HeadRef]:
 
 
 def _chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
-    stream = (s for s in sentences if 0 < len(s) <= _LONGEST)
+    stream = (s for s in sentences if 0 < len(s) <= LONGEST_SENTENCE)
     while chunk := list(islice(stream, _CHUNK)):
         yield chunk
 
@@ -136,7 +136,7 @@ class Shortlist:
     def add(self, place: int, sentence: Sentence, uncertainty: Uncertainty) -> None:
         """Take a sentence, unless it can hold no mention."""
         key = _key(sentence)
-        if uncertainty.chance < _LEAST or key in self._refused:
+        if uncertainty.chance < _LEAST_CHANCE or key in self._refused:
             return
         new = Candidate(uncertainty.hardness / len(sentence) ** 0.5, place, sentence, uncertainty)
         self._held[key] = min(new, self._held.get(key, new), key=lambda c: c.order)
@@ -148,7 +148,7 @@ class Shortlist:
         return list(self._kept().values())
 
     def _kept(self) -> dict[str, Candidate]:
-        """The best, at most a hundredth of them for the same most doubtful mention."""
+        """The best, at most a hundredth of them for the same most uncertain mention."""
         used: Counter[tuple[str, ...]] = Counter()
         kept: dict[str, Candidate] = {}
         for key, candidate in sorted(self._held.items(), key=lambda item: item[1].order):
@@ -182,10 +182,10 @@ def diversify(candidates: Sequence[Candidate], n: int, shown: Counter[str]) -> l
 
 
 def _adds(candidate: Candidate, shown: Counter[str]) -> float:
-    """The candidate's value, less what is doubt about words that have been shown."""
+    """The candidate's value, without the share of words that have been shown already."""
     uncertainty = candidate.uncertainty.tokens
     words = [token.lower() for token in candidate.sentence.tokens]
-    fresh = np.array([_AGAIN ** shown[word] for word in words])
+    fresh = np.array([_DISCOUNT ** shown[word] for word in words])
     return candidate.value * float(uncertainty @ fresh) / max(float(uncertainty.sum()), 1e-9)
 
 
@@ -199,7 +199,7 @@ def _key(sentence: Sentence) -> str:
 
 
 def _surface(candidate: Candidate) -> tuple[str, ...]:
-    """The most doubtful possible mention, as written but for case."""
+    """The most uncertain possible mention, in lower case."""
     found = uncertain(candidate.sentence, candidate.uncertainty)
     return tuple(
         t.lower() for s, _ in found[:1] for t in candidate.sentence.tokens[s.start : s.end]
@@ -209,8 +209,8 @@ def _surface(candidate: Candidate) -> tuple[str, ...]:
 def uncertain(
     sentence: Sentence, uncertainty: Uncertainty, most: int = 3
 ) -> tuple[tuple[Span, float], ...]:
-    """The runs of tokens that may be a mention with the mean probability, most doubtful first."""
-    noticed = np.concatenate(([False], uncertainty.inside >= _NOTICED, [False]))
+    """The runs of tokens that may be a mention, with mean probability, most uncertain first."""
+    noticed = np.concatenate(([False], uncertainty.inside >= _LEAST_SHOWN, [False]))
     edges = np.flatnonzero(noticed[1:] != noticed[:-1]).tolist()
     runs = []
     for start, end in zip(edges[::2], edges[1::2], strict=True):

@@ -26,8 +26,8 @@ _Floats = NDArray[np.float32]
 class Uncertainty:
     """What one model is unsure of in one sentence.
 
-    Of several heads the one that claims a token most speaks for it, so that what one of them
-    explains is not in doubt.
+    Of several heads, each token takes the one that is surest of a mention there, so that what one
+    head explains does not count as uncertain.
     """
 
     hardness: float
@@ -132,7 +132,7 @@ def _claimed(probabilities: Tensor, own: TagSet) -> tuple[Tensor, Tensor]:
 def entropies(
     emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What a chain leaves open. Arguments as in `hardner.model.crf`.
+    """The entropies of a linear-chain CRF. Arguments as in `hardner.model.crf`.
 
     Returns:
         The probabilities of the tags [M, B, T, C]; the entropy of each tag given the one before
