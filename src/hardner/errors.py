@@ -1,6 +1,8 @@
 """The one exception a user may see: a single line that says what is wrong and where."""
 
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 
 class HardnerError(Exception):
@@ -14,3 +16,13 @@ class FileError(HardnerError):
         where = f"{path}:{line}" if line is not None else str(path)
         super().__init__(f"{where}: {message}")
         self.path, self.line = Path(path), line
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """A module of an optional dependency; without it, an error that says what to install."""
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        message = f"{name} is not installed; run: pip install 'hardner[{extra}]'"
+        raise HardnerError(message) from None

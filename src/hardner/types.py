@@ -49,6 +49,11 @@ class Entity:
     identifier: str = ""
     """The concept it names, as the source writes it, e.g. ``MESH:D009369``."""
 
+    @property
+    def ranges(self) -> tuple[Offset, ...]:
+        """Its fragments, or the one range from start to end."""
+        return self.fragments or ((self.start, self.end),)
+
 
 class Passage(NamedTuple):
     """A named part of a document's text, such as its title or abstract."""

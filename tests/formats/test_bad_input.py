@@ -243,5 +243,5 @@ def test_without_spacy(tmp_path: Path) -> None:
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
     )
     assert run.returncode == 1
-    assert run.stderr == "hardner: spaCy is not installed; run: pip install 'hardner[spacy]'\n"
+    assert run.stderr == "hardner: spacy is not installed; run: pip install 'hardner[spacy]'\n"
     assert not (tmp_path / "x.spacy").exists()

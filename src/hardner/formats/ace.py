@@ -4,18 +4,18 @@ Offsets count the characters of the .sgm with its tags taken out. A mention is t
 entity mention; nested ones are all read.
 """
 
-import html
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from hardner.files import PathLike, open_binary, plain_name, read_text
 from hardner.formats.bioc import SAFE_XML
 from hardner.formats.brat import file_beside, named_path
 from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import make_mention, parse_offset, short
-from hardner.types import Document, Entity
+from hardner.formats.mention import make_mention, parse_range, short
+from hardner.types import Document
 
 _ENDINGS = (".apf.xml", ".sgm")
 _TAG = re.compile(r"<[^>]*>")
@@ -46,49 +46,43 @@ def _document(base: Path, report: Report) -> Document:
     for kind in _OTHERS:
         if found := root.findall(f".//{kind}"):
             report.add(f"{kind} left out", Place(path, found[0].sourceline), len(found))
+    mentions = []
+    for entity in root.iter("entity"):
+        for charseq in entity.iterfind("entity_mention/extent/charseq"):
+            place = Place(path, charseq.sourceline)
+            start, last = parse_range(charseq.get("START"), charseq.get("END"), place)
+            label, name = entity.get("TYPE", ""), entity.get("ID", "")
+            mentions.append(_Mention(place, start, last + 1, charseq.text or "", label, name))
     raw = _TAG.sub("", read_text(file_beside(base, ".sgm")).replace("\r\n", "\n"))
-    mentions = [
-        (entity, charseq)
-        for entity in root.iter("entity")
-        for charseq in entity.iterfind("entity_mention/extent/charseq")
-    ]
-    text = _text_that_agrees(raw, [charseq for _, charseq in mentions], path)
-    entities = tuple(_entity(entity, charseq, text, path) for entity, charseq in mentions)
-    return Document(base.name, text, entities)
+    text = _text_that_agrees(raw, mentions)
+    entities = (
+        make_mention(m.place, text, [(m.start, m.end)], m.label, identifier=m.name)
+        for m in mentions
+    )
+    return Document(base.name, text, tuple(entities))
 
 
-def _text_that_agrees(raw: str, charseqs: list[Any], path: Path) -> str:
+class _Mention(NamedTuple):
+    place: Place
+    start: int
+    end: int
+    quoted: str
+    label: str
+    name: str
+
+
+def _text_that_agrees(raw: str, mentions: list[_Mention]) -> str:
     """The text as offsets count it: with character references as they are written, or as read."""
     odd = {
-        text: [charseq for charseq in charseqs if not _agrees(charseq, text, path)]
-        for text in (raw, html.unescape(raw))
+        text: [m for m in mentions if unescape(text[m.start : m.end]) != unescape(m.quoted)]
+        for text in (raw, unescape(raw))
     }
     text = min(odd, key=lambda text: len(odd[text]))
     if odd[text]:
-        charseq = odd[text][0]
-        start, end = _offsets(charseq, path)
+        place, start, end, quoted, *_ = odd[text][0]
         where = f"at {start}-{end}, where {short(text[start:end])} stands"
-        message = f"mention {short(charseq.text or '')} {where}"
-        raise Place(path, charseq.sourceline).error(message)
+        raise place.error(f"mention {short(quoted)} {where}")
     return text
-
-
-def _agrees(charseq: Any, text: str, path: Path) -> bool:
-    start, end = _offsets(charseq, path)
-    return html.unescape(text[start:end]) == html.unescape(charseq.text or "")
-
-
-def _offsets(charseq: Any, path: Path) -> tuple[int, int]:
-    place = Place(path, charseq.sourceline)
-    return parse_offset(charseq.get("START"), place), parse_offset(charseq.get("END"), place) + 1
-
-
-def _entity(entity: Any, charseq: Any, text: str, path: Path) -> Entity:
-    place = Place(path, charseq.sourceline)
-    name = entity.get("ID", "")
-    return make_mention(
-        place, text, [_offsets(charseq, path)], entity.get("TYPE", ""), identifier=name
-    )
 
 
 ACE_2005 = Format(

@@ -6,19 +6,19 @@ a type is text only. Concepts stand in the infon ``identifier``, scores in ``sco
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hardner.files import TEXT_LIMIT, PathLike, atomic_binary, atomic_write, open_binary
 from hardner.formats.format import HOLDABLE, Format, Place, Report
 from hardner.formats.json_records import JsonCursor
 from hardner.formats.mention import make_mention, parse_offset
-from hardner.types import Document, Entity, Offset, Passage
+from hardner.types import Document, Entity, Passage
 
-if TYPE_CHECKING:  # the libraries for XML and BioC wait until a file is read or written
-    from bioc import BioCAnnotation, BioCCollection, BioCDocument, BioCLocation
-
+# The libraries for XML and BioC are imported when a file is read or written, as they take a while;
+# they have no types.
 SAFE_XML = {"resolve_entities": False, "no_network": True, "load_dtd": False}
 """For lxml: fetch nothing from outside the file, expand no entity."""
 _DOCUMENTS = ("documents", "PubTator3")
@@ -44,14 +44,20 @@ def iterate_xml(path: PathLike, *tags: str, **options: Any) -> Iterator[tuple[An
 
 
 def _read_xml(path: PathLike, report: Report) -> Iterator[Document]:
+    from bioc import biocxml
     from lxml import etree
 
     for element, place in iterate_xml(path, "document"):
         content = etree.tostring(element, encoding="unicode", with_tail=False)
-        yield _converted(_from_xml, content, place, report)
+        with _malformed(place):
+            (found,) = biocxml.loads(f"<collection>{content}</collection>").documents
+            document = _document(found, place, report)
+        yield document
 
 
 def _read_json(path: PathLike, report: Report) -> Iterator[Document]:
+    from bioc import biocjson
+
     cursor = JsonCursor(path)
     cursor.expect("{")
     while cursor.peek() != "}":
@@ -61,17 +67,18 @@ def _read_json(path: PathLike, report: Report) -> Iterator[Document]:
             cursor.value()
         else:
             for place, value in cursor.items():
-                yield _converted(_from_json, value, place, report)
+                with _malformed(place):
+                    document = _document(biocjson.fromJSON(value, "BioCDocument"), place, report)
+                yield document
         if cursor.peek() != "}":
             cursor.expect(",")
 
 
-def _converted(
-    decode: Callable[[Any], "BioCDocument"], source: Any, place: Place, report: Report
-) -> Document:
-    """The document; what the library or its objects raise where it is malformed, with its place."""
+@contextmanager
+def _malformed(place: Place) -> Iterator[None]:
+    """Gives a place to what the library and its objects raise where a document is malformed."""
     try:
-        return _document(decode(source), place, report)
+        yield
     except SyntaxError as error:  # lxml's, of an entity that is not defined, for one
         raise place.error(f"not XML: {error.msg}") from None
     except KeyError as error:
@@ -80,19 +87,7 @@ def _converted(
         raise place.error(f"not a BioC document: {error}") from None
 
 
-def _from_xml(source: str) -> "BioCDocument":
-    from bioc import biocxml
-
-    return biocxml.loads(f"<collection>{source}</collection>").documents[0]
-
-
-def _from_json(source: Any) -> "BioCDocument":
-    from bioc import biocjson
-
-    return biocjson.fromJSON(source, "BioCDocument")
-
-
-def _document(source: "BioCDocument", place: Place, report: Report) -> Document:
+def _document(source: Any, place: Place, report: Report) -> Document:
     place = place._replace(document=str(source.id or ""))
     text, passages, holders = "", [], [source]
     for passage in source.passages:
@@ -122,7 +117,7 @@ def _placed(text: str, start: int, part: str, place: Place) -> str:
     return text + "\n" * (start - len(text)) + part
 
 
-def _entity(source: "BioCAnnotation", text: str, place: Place, report: Report) -> Entity | None:
+def _entity(source: Any, text: str, place: Place, report: Report) -> Entity | None:
     infons = {key: str(value) for key, value in source.infons.items() if value is not None}
     if not source.locations:
         report.add("annotation without a location left out", place)
@@ -135,20 +130,14 @@ def _entity(source: "BioCAnnotation", text: str, place: Place, report: Report) -
         score = float(infons.get("score", 1.0))
     except ValueError:
         raise place.error(f"the score {infons['score']!r} is not a number") from None
+    ranges = []
+    for location in source.locations:
+        start = parse_offset(location.offset, place)
+        ranges.append((start, start + parse_offset(location.length, place)))
+    label, name = infons.get("type", ""), infons.get("identifier") or infons.get("Identifier", "")
     return make_mention(
-        place,
-        text,
-        [_piece(location, place) for location in source.locations],
-        infons.get("type", ""),
-        quoted=source.text,
-        score=score,
-        identifier=infons.get("identifier") or infons.get("Identifier", ""),
+        place, text, ranges, label, quoted=source.text, score=score, identifier=name
     )
-
-
-def _piece(location: "BioCLocation", place: Place) -> Offset:
-    start = parse_offset(location.offset, place)
-    return start, start + parse_offset(location.length, place)
 
 
 def _write_xml(documents: Iterable[Document], path: PathLike, report: Report) -> None:
@@ -181,7 +170,7 @@ def _write_json(documents: Iterable[Document], path: PathLike, report: Report) -
         file.write("\n]" + closing + "\n")
 
 
-def _collection() -> "BioCCollection":
+def _collection() -> Any:
     from bioc import BioCCollection
 
     collection = BioCCollection()
@@ -189,12 +178,12 @@ def _collection() -> "BioCCollection":
     return collection
 
 
-def _encoded(document: Document, report: Report, place: Place) -> "BioCDocument":
+def _encoded(document: Document, report: Report, place: Place) -> Any:
     from bioc import BioCDocument, BioCPassage
 
     result = BioCDocument()
     result.id = document.id
-    for start, end, kind in _pieces(document, report, place):
+    for start, end, kind in _passages(document, report, place):
         passage = BioCPassage.of_text(document.text[start:end], start)
         if kind is not None:
             passage.infons["type"] = kind
@@ -208,7 +197,7 @@ def _encoded(document: Document, report: Report, place: Place) -> "BioCDocument"
     return result
 
 
-def _annotation(entity: Entity, name: str, text: str) -> "BioCAnnotation":
+def _annotation(entity: Entity, name: str, text: str) -> Any:
     from bioc import BioCAnnotation, BioCLocation
 
     annotation = BioCAnnotation()
@@ -218,15 +207,15 @@ def _annotation(entity: Entity, name: str, text: str) -> "BioCAnnotation":
         annotation.infons["identifier"] = entity.identifier
     if entity.score != 1.0:
         annotation.infons["score"] = repr(entity.score)
-    for start, end in entity.fragments or ((entity.start, entity.end),):
+    for start, end in entity.ranges:
         annotation.add_location(BioCLocation(start, end - start))
     return annotation
 
 
-def _pieces(
+def _passages(
     document: Document, report: Report, place: Place
 ) -> Iterator[tuple[int, int, str | None]]:
-    """The passages and, without a kind, the text that is in none of them."""
+    """Start, end and kind of the passages; the text between them has the kind None."""
     passages = document.passages
     if any(left.end > right.start for left, right in pairwise(passages)):
         report.note("passages that overlap not kept", place)

@@ -9,26 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from hardner.errors import FileError
-from hardner.files import (
-    PathLike,
-    atomic_write,
-    is_standard,
-    lines,
-    plain_name,
-    read_text,
-)
+from hardner.files import PathLike, atomic_write, is_standard, lines, plain_name, read_text
 from hardner.folders import atomic_folder
 from hardner.formats.format import Format, Place, Report
 from hardner.formats.mention import make_mention, parse_offset, short
-from hardner.types import Document, Entity, Offset
+from hardner.types import Document, Entity
 
-_OTHERS = {
-    "R": "relation left out",
-    "*": "relation left out",
-    "E": "event left out",
-    "A": "attribute left out",
-    "M": "attribute left out",
-    "#": "note left out",
+_LEFT_OUT = {
+    **dict.fromkeys("R*", "relation left out"),
+    **dict.fromkeys("AM", "attribute left out"),
+    **{"E": "event left out", "#": "note left out"},
 }
 _TEXT_BOUND = re.compile(r"(\S+) ([0-9]+ [0-9]+(?:;[0-9]+ [0-9]+)*)")
 _CONCEPT = re.compile(r"Reference (\S+) (\S+)")
@@ -81,38 +71,27 @@ def _document(base: Path, name: str, report: Report) -> Document:
                 raise place.error(f"a second {key}: two entities with one id")
             found[key] = _entity(rest, text, place)
         elif key.startswith("N"):
-            _add_concept(rest, concepts, place)
-        elif key[:1] in _OTHERS:
-            report.add(_OTHERS[key[:1]], place)
+            if (parts := _CONCEPT.fullmatch(rest.partition("\t")[0])) is None:
+                raise place.error(f"not a concept of an entity: {short(rest)}")
+            concepts.setdefault(parts[1], []).append(parts[2])
+        elif key[:1] in _LEFT_OUT:
+            report.add(_LEFT_OUT[key[:1]], place)
         elif line.strip():
             raise place.error(f"not an annotation: {short(line)}")
     if unknown := concepts.keys() - found.keys():
         raise FileError(ann, f"a concept of {min(unknown)}, which is not there")
-    entities = (_named(entity, concepts.get(key, [])) for key, entity in found.items())
-    return Document(name, text, tuple(entities))
+    for key, names in concepts.items():
+        found[key] = replace(found[key], identifier="|".join(names))
+    return Document(name, text, tuple(found.values()))
 
 
 def _entity(rest: str, text: str, place: Place) -> Entity:
     head, _, quoted = rest.partition("\t")
     if (parts := _TEXT_BOUND.fullmatch(head)) is None:
         raise place.error(f"not a label and its offsets: {short(head)}")
-    pieces = [_piece(piece, place) for piece in parts[2].split(";")]
-    return make_mention(place, text, pieces, parts[1], quoted=quoted)
-
-
-def _piece(piece: str, place: Place) -> Offset:
-    start, end = piece.split(" ")
-    return parse_offset(start, place), parse_offset(end, place)
-
-
-def _add_concept(rest: str, concepts: dict[str, list[str]], place: Place) -> None:
-    if (parts := _CONCEPT.fullmatch(rest.partition("\t")[0])) is None:
-        raise place.error(f"not a concept of an entity: {short(rest)}")
-    concepts.setdefault(parts[1], []).append(parts[2])
-
-
-def _named(entity: Entity, concepts: list[str]) -> Entity:
-    return replace(entity, identifier="|".join(concepts)) if concepts else entity
+    edges = [parse_offset(edge, place) for edge in re.split("[ ;]", parts[2])]
+    ranges = list(zip(edges[::2], edges[1::2], strict=True))
+    return make_mention(place, text, ranges, parts[1], quoted=quoted)
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
@@ -160,8 +139,7 @@ def _ann(document: Document, report: Report, place: Place) -> str:
         label = "_".join(entity.label.split()) or "_"
         if label != entity.label:
             report.add(f"label {short(entity.label)} written as {label}", place)
-        pieces = entity.fragments or ((entity.start, entity.end),)
-        where = ";".join(f"{start} {end}" for start, end in pieces)
+        where = ";".join(f"{start} {end}" for start, end in entity.ranges)
         quoted = entity.text.translate(_FLAT)
         rows.append(f"T{number}\t{label} {where}\t{quoted}\n")
         if entity.identifier:

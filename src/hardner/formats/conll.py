@@ -9,6 +9,7 @@ such line opens a document.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from hardner.errors import FileError, HardnerError
 from hardner.files import LINE_LIMIT, PathLike, atomic_write, blocks, shown_path, stem
@@ -20,7 +21,7 @@ from hardner.text import Problem, sentences
 from hardner.types import Document, Entity, Sentence, Span
 
 _REPAIRED = "invalid tag sequence repaired as conlleval does"
-_BLANK = re.compile(r"(?<=\n)[ \t]+(?=\n)")
+_SPACES_ONLY = re.compile(r"(?<=\n)[ \t]+(?=\n)")
 _UNFIT = re.compile(r"[\t\r\n]")
 _RUNS_KEPT = 1 << 16
 
@@ -33,11 +34,13 @@ def read_sentences(
     report: Report | None = None,
     prefix: str = "",
 ) -> Iterator[Sentence]:
-    """The sentences of a file, without the detour over documents.
+    """The sentences of a CoNLL file, faster than by way of documents.
 
     Args:
         scheme: The tags' scheme; by default IOB2, and IOBES from the first ``E-`` or ``S-`` on.
-        prefix: What each sentence's id, its number in the file from 1, is preceded by.
+        strict: Raise an error at an invalid tag sequence; otherwise it is repaired and counted.
+        report: Keeps the counts; without one, they become Python warnings at the end.
+        prefix: Stands before each sentence's id, which is its number in the file from 1.
     """
     with reporting(strict, report) as used:
         for sentence in _sentences(path, scheme, used, prefix):
@@ -46,28 +49,22 @@ def read_sentences(
 
 
 def _read(path: PathLike, report: Report, scheme: str | None = None) -> Iterator[Document]:
-    name, number = stem(path), 0
-    held: list[Sentence] | None = None
-    for sentence in _sentences(path, scheme, report):
-        if held is None and sentence is not None:
-            number += 1
-            yield join_sentences(f"{name}-{number}", [sentence])
-        elif sentence is not None and held is not None:
+    number, grouped = 0, False
+    held: list[Sentence] = []
+    for sentence in chain(_sentences(path, scheme, report), [None]):
+        if sentence is not None:
             held.append(sentence)
-        else:
-            if held:
-                number += 1
-                yield join_sentences(f"{name}-{number}", held)
+        if held and (sentence is None or not grouped):
+            number += 1
+            yield join_sentences(f"{stem(path)}-{number}", held)
             held = []
-    if held:
-        yield join_sentences(f"{name}-{number + 1}", held)
+        grouped = grouped or sentence is None
 
 
 def join_sentences(name: str, sentences: Sequence[Sentence]) -> Document:
     """Sentences as running text: a space between tokens, a line break between sentences."""
-    placed: list[Sentence] = []
-    entities: list[Entity] = []
-    at = 0
+    text = "\n".join(" ".join(sentence.tokens) for sentence in sentences)
+    placed, entities, at = [], [], 0
     for sentence in sentences:
         offsets = []
         for token in sentence.tokens:
@@ -75,27 +72,26 @@ def join_sentences(name: str, sentences: Sequence[Sentence]) -> Document:
             at += len(token) + 1
         placed.append(Sentence(sentence.tokens, sentence.spans, sentence.id, tuple(offsets)))
         for first, last, label in sentence.spans:
-            text = " ".join(sentence.tokens[first:last])
-            entities.append(Entity(offsets[first][0], offsets[last - 1][1], label, text))
-    text = "\n".join(" ".join(sentence.tokens) for sentence in sentences)
+            start, end = offsets[first][0], offsets[last - 1][1]
+            entities.append(Entity(start, end, label, text[start:end]))
     return Document(name, text, tuple(entities), tuple(placed))
 
 
-def _sniff(head: str) -> bool:
-    """Whether the lines have the same columns and end in a tag; the last of many may be cut."""
-    rows = [row.rstrip("\r") for row in head.split("\n")[:200] if row.strip()]
-    rows = [row for row in rows[: max(2, len(rows) - 1)] if not row.startswith((DOCSTART, "#"))]
-    table = [cut_columns(row, "\t" if "\t" in row else " ") for row in rows]
+def _sniff(start: str) -> bool:
+    """Whether all lines have as many columns and end in a tag."""
+    rows = [row.rstrip("\r") for row in start.split("\n")[:200] if row.strip()]
+    rows = rows[: max(2, len(rows) - 1)]  # the last of many may be cut
+    table = [cut_columns(row, "\t" in row) for row in rows if not row.startswith((DOCSTART, "#"))]
     widths = {len(columns) for columns in table}
-    surely = len(table) > 1 or "\t" in head  # one line that ends in "vitamin B" is prose
+    certain = len(table) > 1 or "\t" in start  # one line that ends in "vitamin B" is prose
     tagged = all(is_tag(columns[-1]) for columns in table)
-    return surely and tagged and len(widths) == 1 and min(widths) > 1
+    return certain and tagged and len(widths) == 1 and min(widths) > 1
 
 
 def _sentences(
     path: PathLike, scheme: str | None, report: Report, prefix: str = ""
 ) -> Iterator[Sentence | None]:
-    """The sentences; None where a document starts."""
+    """The sentences of a file, None where a document starts."""
     table, spans = ColumnReader(path, report), _Spans(path, report, scheme)
     number = 0
     for line, text in _whole_sentences(path):
@@ -117,7 +113,7 @@ def _whole_sentences(path: PathLike) -> Iterator[tuple[int, str]]:
     first, rest = 1, ""
     for line, block in blocks(path):
         if "\n " in block or "\n\t" in block:
-            block = _BLANK.sub("", block)
+            block = _SPACES_ONLY.sub("", block)
         joined = f"{rest}\n{block}" if rest else block
         first = first if rest else line
         whole, gap, rest = joined.rpartition("\n\n")
@@ -125,14 +121,13 @@ def _whole_sentences(path: PathLike) -> Iterator[tuple[int, str]]:
             yield first, whole
             first += whole.count("\n") + 2
         if len(rest) > LINE_LIMIT:
-            raise FileError(
-                shown_path(path), "no blank line in sight: are sentences not apart?", first
-            )
+            message = "no blank line for so long; put one after each sentence"
+            raise FileError(shown_path(path), message, first)
     yield first, rest
 
 
 class _Spans:
-    """Tags to spans; a run of tags between two O is worked out once."""
+    """Tags to spans; equal runs of tags between two O are converted once."""
 
     def __init__(self, path: PathLike, report: Report, scheme: str | None) -> None:
         self._path, self._report = path, report
@@ -175,7 +170,7 @@ def _write(
     with atomic_write(path) as file:
         for document in documents:
             place = Place(path, document=document.id)
-            found = _to_write(document, report, place)
+            found = _tokenized(document, report, place)
             grouped |= len(found) > 1
             if grouped:
                 file.write(f"{DOCSTART}\tO\n\n")
@@ -183,8 +178,8 @@ def _write(
                 file.write(_lines(sentence, scheme, report, place))
 
 
-def _to_write(document: Document, report: Report, place: Place) -> Sequence[Sentence]:
-    """The document's sentences, their spans made anew from its mentions where it has any."""
+def _tokenized(document: Document, report: Report, place: Place) -> Sequence[Sentence]:
+    """The document's sentences, with spans made from its mentions where it has any."""
     own = document.sentences
     if document.entities and all(sentence.offsets is not None for sentence in own):
         document = replace(document, sentences=tuple(replace(s, spans=()) for s in own))
@@ -200,11 +195,7 @@ def _to_write(document: Document, report: Report, place: Place) -> Sequence[Sent
 
 def _lines(sentence: Sentence, scheme: str, report: Report, place: Place) -> str:
     for token in sentence.tokens:
-        if (
-            not token.strip(" ")
-            or token.startswith(DOCSTART)
-            or not set(token).isdisjoint("\t\r\n")
-        ):
+        if not token.strip(" ") or token.startswith(DOCSTART) or _UNFIT.search(token):
             raise place.error(f"the token {short(token)} cannot stand in a CoNLL file")
     spans = [_plain(span, report, place) for span in sentence.spans]
     if scheme == "IO":
@@ -226,7 +217,7 @@ def _plain(span: Span, report: Report, place: Place) -> Span:
 
 
 def _merged(spans: Sequence[Span], report: Report, place: Place) -> list[Span]:
-    """What the scheme IO makes of mentions of one label that touch."""
+    """Mentions of one label that touch become one, as the scheme IO cannot tell them apart."""
     merged: list[Span] = []
     for span in sorted(spans):
         if merged and merged[-1].end == span.start and merged[-1].label == span.label:

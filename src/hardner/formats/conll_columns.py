@@ -1,4 +1,4 @@
-"""The columns of a CoNLL file: lines cut into tokens and tags, most of them by a look-up."""
+"""The columns of a CoNLL file: lines cut into tokens and tags, equal lines only once."""
 
 import re
 import sys
@@ -25,39 +25,35 @@ class TaggedTokens(NamedTuple):
 
 
 class _Odd(Exception):
-    """A line that is no token and tag of the columns seen before."""
+    """A line that is not a token and a tag in the columns seen before; says what is wrong."""
 
 
 class _Cells(dict[str, tuple[str, str]]):
-    """The token and the tag of each line; the same line is cut and checked once."""
+    """The token and the tag of each line; equal lines are cut and checked once."""
 
-    def __init__(self, separator: str, width: int) -> None:
+    def __init__(self, first: str) -> None:
         super().__init__()
-        self._separator, self.width = separator, width
+        self._by_tabs = "\t" in first
+        self.width = max(2, len(cut_columns(first, self._by_tabs)))
 
     def __missing__(self, row: str) -> tuple[str, str]:
-        cells = cut_columns(row, self._separator)
+        cells = cut_columns(row, self._by_tabs)
         token, tag = cells[0], cells[-1]
-        if len(cells) != self.width or not token.strip(" ") or not is_tag(tag):
-            raise _Odd
+        if len(cells) != self.width:
+            first = "one column where a token and its tag are needed"
+            plural = "s" * (len(cells) > 1)
+            seen = f"{len(cells)} column{plural} where {self.width} were seen before"
+            raise _Odd(seen if self else first)
+        if not token.strip(" "):
+            raise _Odd("a tag without a token")
+        if not is_tag(tag):
+            raise _Odd(f"{short(tag)} is not a tag" if tag else "a token without a tag")
         if row.startswith(DOCSTART):
-            raise _Odd
+            raise _Odd("a new document starts")
         if len(self) > _LINES_KEPT:
             self.clear()
         self[row] = pair = sys.intern(token), sys.intern(tag)
         return pair
-
-    def complaint(self, row: str) -> str:
-        """What is odd about the line."""
-        cells = cut_columns(row, self._separator)
-        if len(cells) != self.width and not self:
-            return "one column where a token and its tag are needed"
-        if len(cells) != self.width:
-            plural = "s" * (len(cells) > 1)
-            return f"{len(cells)} column{plural} where {self.width} were seen before"
-        if not cells[0].strip(" "):
-            return "a tag without a token"
-        return f"{short(cells[-1])} is not a tag" if cells[-1] else "a token without a tag"
 
 
 class ColumnReader:
@@ -102,14 +98,14 @@ class ColumnReader:
 
     def _pair(self, row: str, place: Place) -> tuple[str, str] | None:
         """The token and the tag; None where the line is a comment."""
-        table = self._cells or _first_cells(row)
+        table = self._cells or _Cells(row)
         try:
             pair = table[row]
-        except _Odd:
+        except _Odd as odd:
             if row.startswith("#"):
                 self._report.note("comment not kept", place)
                 return None
-            raise place.error(table.complaint(row)) from None
+            raise place.error(str(odd)) from None
         if self._cells is None:
             self._cells = table
             if table.width > 2:
@@ -117,18 +113,15 @@ class ColumnReader:
         return pair
 
 
-def _first_cells(row: str) -> _Cells:
-    separator = "\t" if "\t" in row else " "
-    return _Cells(separator, max(2, len(cut_columns(row, separator))))
-
-
-def cut_columns(row: str, separator: str) -> list[str]:
-    cells = row.split("\t") if separator == "\t" else _GAP.split(row.strip(" \t"))
+def cut_columns(row: str, by_tabs: bool) -> list[str]:
+    """The columns of a line, separated by tabs or by any white space."""
+    cells = row.split("\t") if by_tabs else _GAP.split(row.strip(" \t"))
     cells[-1] = cells[-1].rstrip(" ")
     return cells
 
 
 def is_tag(text: str) -> bool:
+    """Whether the text is a tag of any scheme."""
     try:
         parse_tag(text)
     except HardnerError:

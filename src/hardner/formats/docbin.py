@@ -5,30 +5,22 @@ one compressed block, so it is read and written as a whole.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
-from hardner.errors import HardnerError
+from hardner.errors import import_extra
 from hardner.files import PathLike, atomic_binary, open_binary, stem
 from hardner.formats.format import Format, Place, Report
 from hardner.formats.mention import make_mention, make_sentence
 from hardner.text import tokenize
-from hardner.types import Document, Entity, Offset, Sentence
+from hardner.types import Document, Offset, Sentence
 
 _GROUP = "sc"
 _ID = "id"
 
 
-def _spacy() -> Any:
-    try:
-        import spacy.tokens
-    except ImportError:
-        raise HardnerError("spaCy is not installed; run: pip install 'hardner[spacy]'") from None
-    return spacy
-
-
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
-    spacy = _spacy()
+    spacy = import_extra("spacy", "spacy")
     with open_binary(path) as file:
         content = file.read()
     try:
@@ -44,32 +36,21 @@ def _read(path: PathLike, report: Report) -> Iterator[Document]:
 def _document(doc: Any, name: str, place: Place, report: Report) -> Document:
     for group in sorted(doc.spans.keys() - {_GROUP}):
         report.add(f"span group {group!r} left out", place)
-    entities = {
-        _entity(span, doc.text, place) for span in chain(doc.ents, doc.spans.get(_GROUP, ()))
-    }
-    ordered = tuple(sorted(entities, key=lambda e: (e.start, e.end, e.label, e.identifier)))
-    sentences = _sentences(doc, ordered) if len(doc) > 1 else ()
-    return Document(name, doc.text, ordered, sentences)
-
-
-def _entity(span: Any, text: str, place: Place) -> Entity:
-    piece = span.start_char, span.end_char
-    return make_mention(place, text, [piece], span.label_, identifier=span.kb_id_)
-
-
-def _sentences(doc: Any, entities: tuple[Entity, ...]) -> tuple[Sentence, ...]:
-    if not doc.has_annotation("SENT_START"):
-        return ()
-    found = []
-    for sent in doc.sents:
+    entities = set()
+    for span in (*doc.ents, *doc.spans.get(_GROUP, ())):
+        extent, concept = (span.start_char, span.end_char), span.kb_id_
+        entities.add(make_mention(place, doc.text, [extent], span.label_, identifier=concept))
+    ordered = sorted(entities, key=lambda e: (e.start, e.end, e.label, e.identifier))
+    sentences: list[Sentence] = []
+    for sent in doc.sents if len(doc) > 1 and doc.has_annotation("SENT_START") else ():
         offsets = [(t.idx, t.idx + len(t.text)) for t in sent if not t.text.isspace()]
-        inside = [e for e in entities if sent.start_char <= e.start and e.end <= sent.end_char]
-        found.append(make_sentence(doc.text, offsets, inside))
-    return tuple(chain.from_iterable(found))
+        inside = [e for e in ordered if sent.start_char <= e.start and e.end <= sent.end_char]
+        sentences += make_sentence(doc.text, offsets, inside)
+    return Document(name, doc.text, tuple(ordered), tuple(sentences))
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
-    spacy = _spacy()
+    spacy = import_extra("spacy", "spacy")
     docs = spacy.tokens.DocBin(store_user_data=True)
     vocab = spacy.vocab.Vocab()
     with atomic_binary(path) as file:
@@ -87,12 +68,11 @@ def _doc(document: Document, spacy: Any, vocab: Any, report: Report, place: Plac
     words, spaces, starts = _tiled(document.text, offsets or tokenize(document.text), firsts)
     doc = spacy.tokens.Doc(vocab, words, spaces, sent_starts=starts if firsts else None)
     doc.user_data[_ID] = document.id
-    unlike = dict.fromkeys(document.entities)
-    if len(unlike) < len(document.entities):
-        repeated = len(document.entities) - len(unlike)
+    distinct = dict.fromkeys(document.entities)
+    if repeated := len(document.entities) - len(distinct):
         report.add("mention left out that repeats another", place, repeated)
     spans = []
-    for entity in unlike:
+    for entity in distinct:
         span = doc.char_span(entity.start, entity.end, entity.label, kb_id=entity.identifier)
         if span is None:
             report.add("mention left out that cuts a token", place)

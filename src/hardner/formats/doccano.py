@@ -8,7 +8,7 @@ from typing import Any
 
 from hardner.formats.format import Place, Report
 from hardner.formats.json_records import Dialect, Record, json_format
-from hardner.formats.mention import make_mention, parse_offset, short
+from hardner.formats.mention import make_mention, parse_range, short
 from hardner.types import Document, Entity
 
 
@@ -31,8 +31,7 @@ def _entity(item: object, text: str, place: Place) -> Entity:
     if not isinstance(item, list) or len(item) != 3 or not isinstance(item[2], str):
         raise place.error(f"not a mention of the form [start, end, label]: {short(str(item))}")
     start, end, label = item
-    piece = parse_offset(start, place), parse_offset(end, place)
-    return make_mention(place, text, [piece], label)
+    return make_mention(place, text, [parse_range(start, end, place)], label)
 
 
 def _encode(document: Document, report: Report, place: Place) -> dict[str, Any]:

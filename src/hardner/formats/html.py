@@ -93,8 +93,8 @@ def _marked(document: Document, labels: dict[str, int]) -> Iterator[str]:
     placed = _lanes(document.entities)
     edges: dict[int, list[tuple[bool, int, int, int]]] = {}
     for number, (entity, lane) in enumerate(placed):
-        last = max(end for _, end in _parts(entity))
-        for start, end in _parts(entity):
+        last = max(end for _, end in entity.ranges)
+        for start, end in entity.ranges:
             edges.setdefault(start, []).append((True, lane, number, last))
             edges.setdefault(end, []).append((False, lane, number, last))
     within: dict[int, int] = {}
@@ -133,10 +133,6 @@ def _title(entity: Entity) -> str:
     score = f" {entity.score:.2f}" if entity.score != 1.0 else ""
     concept = f" ({entity.identifier})" if entity.identifier else ""
     return f"{entity.label}{score}: {entity.text}{concept}"
-
-
-def _parts(entity: Entity) -> tuple[tuple[int, int], ...]:
-    return entity.fragments or ((entity.start, entity.end),)
 
 
 def _lanes(entities: Iterable[Entity]) -> list[tuple[Entity, int]]:

@@ -21,7 +21,7 @@ from hardner.files import (
     stem,
 )
 from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import check_document, make_mention, parse_offset, short
+from hardner.formats.mention import check_document, make_mention, parse_range, short
 from hardner.types import Document, Entity, Offset
 
 _SPACES = re.compile(r"[ \t\r\n]*")
@@ -67,22 +67,20 @@ class Record:
             raise self.place.error(f'"{key}" is not a list of objects')
         return [Record(item, self.place) for item in items]
 
-    def extent(self) -> Offset:
+    def range(self) -> Offset:
         """The offsets under ``start`` and ``end``."""
-        start, end = self.fields.get("start"), self.fields.get("end")
-        return parse_offset(start, self.place), parse_offset(end, self.place)
+        return parse_range(self.fields.get("start"), self.fields.get("end"), self.place)
 
-    def extents(self, key: str) -> list[Offset]:
+    def ranges(self, key: str) -> list[Offset]:
         """The list of ``[start, end]`` under the key; empty where there is none."""
         pairs = self.items(key)
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise self.place.error("offsets are not pairs of [start, end]")
-        place = self.place
-        return [(parse_offset(start, place), parse_offset(end, place)) for start, end in pairs]
+        return [parse_range(start, end, self.place) for start, end in pairs]
 
     def entity(self, text: str) -> Entity:
         """A mention of the form ``{"start": 0, "end": 5, "label": "Device"}``."""
-        whole, score = self.extent(), self.fields.get("score", 1.0)
+        whole, score = self.range(), self.fields.get("score", 1.0)
         if isinstance(score, bool) or not isinstance(score, int | float):
             raise self.place.error('"score" is not a number')
         if not isinstance(label := self.fields.get("label"), str):
@@ -90,7 +88,7 @@ class Record:
         entity = make_mention(
             self.place,
             text,
-            self.extents("fragments") or [whole],
+            self.ranges("fragments") or [whole],
             label,
             quoted=self.string("text") or None,
             score=float(score),
@@ -256,12 +254,12 @@ class JsonCursor:
     def _read_on(self) -> bool:
         # At least doubles the text held: decoding a long value anew each time stays linear.
         wanted = 2 * (len(self._text) - self._at)
-        pieces = [self._text[self._at :]]
+        held = [self._text[self._at :]]
         size = 0
-        for piece in self._chunks:
-            pieces.append(piece)
-            size += len(piece)
+        for chunk in self._chunks:
+            held.append(chunk)
+            size += len(chunk)
             if size >= wanted:
                 break
-        self._text, self._at = "".join(pieces), 0
+        self._text, self._at = "".join(held), 0
         return size > 0

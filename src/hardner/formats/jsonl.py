@@ -6,7 +6,7 @@ from hardner.formats.doccano import DOCCANO_DIALECT
 from hardner.formats.format import HOLDABLE, Place, Report
 from hardner.formats.json_records import Dialect, Record, json_format
 from hardner.formats.labelstudio import LABELSTUDIO_DIALECT
-from hardner.formats.mention import parse_offset
+from hardner.formats.mention import parse_range
 from hardner.formats.prodigy import PRODIGY_DIALECT
 from hardner.types import Document, Entity, Passage, Sentence, Span
 
@@ -49,7 +49,7 @@ def decode_document(record: Record, report: Report) -> Document:
         text,
         tuple(item.entity(text) for item in record.records("entities")),
         tuple(_decode_sentence(item) for item in record.records("sentences")),
-        tuple(Passage(*item.extent(), item.string("kind")) for item in record.records("passages")),
+        tuple(Passage(*item.range(), item.string("kind")) for item in record.records("passages")),
     )
 
 
@@ -63,9 +63,9 @@ def _decode_sentence(record: Record) -> Sentence:
             start, end, label = span
         except (TypeError, ValueError):
             raise place.error('"spans" is not a list of [start, end, label]') from None
-        spans.append(Span(parse_offset(start, place), parse_offset(end, place), str(label)))
+        spans.append(Span(*parse_range(start, end, place), str(label)))
     given = record.fields.get("offsets") is not None
-    offsets = tuple(record.extents("offsets"))
+    offsets = tuple(record.ranges("offsets"))
     if given and len(offsets) != len(tokens):
         raise place.error(f"{len(tokens)} tokens and {len(offsets)} offsets in a sentence")
     return Sentence(tuple(tokens), tuple(spans), record.string("id"), offsets if given else None)

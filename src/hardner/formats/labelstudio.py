@@ -54,20 +54,20 @@ def _regions(record: Record, report: Report) -> list[Record]:
 
 def _entities(region: Record, text: str) -> list[Entity]:
     """One for each label of the region."""
-    piece, quoted = region.extent(), region.string("text") or None
-    if quoted is not None and text[slice(*piece)] != quoted:
-        piece = _in_characters(text, piece, quoted)
+    extent, quoted = region.range(), region.string("text") or None
+    if quoted is not None and text[slice(*extent)] != quoted:
+        extent = _in_characters(text, extent, quoted)
     labels = region.items("labels")
     if not labels or not all(isinstance(label, str) for label in labels):
         raise region.place.error("a mention without a label")
-    return [make_mention(region.place, text, [piece], label, quoted=quoted) for label in labels]
+    return [make_mention(region.place, text, [extent], label, quoted=quoted) for label in labels]
 
 
-def _in_characters(text: str, piece: Offset, quoted: str) -> Offset:
+def _in_characters(text: str, extent: Offset, quoted: str) -> Offset:
     """Offsets that a browser counted in UTF-16 units, in characters, if the text then agrees."""
     units = text.encode("utf-16-le", "surrogatepass")
-    start, end = (len(units[: 2 * at].decode("utf-16-le", "ignore")) for at in piece)
-    return (start, end) if text[start:end] == quoted else piece
+    start, end = (len(units[: 2 * at].decode("utf-16-le", "ignore")) for at in extent)
+    return (start, end) if text[start:end] == quoted else extent
 
 
 def _encode(document: Document, report: Report, place: Place) -> dict[str, Any]:

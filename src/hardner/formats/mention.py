@@ -13,29 +13,31 @@ _SPACES = str.maketrans("\r\n\t", "   ")
 def make_mention(
     place: Place,
     text: str,
-    pieces: Sequence[Offset],
+    ranges: Sequence[Offset],
     label: str,
     *,
     quoted: str | None = None,
     score: float = 1.0,
     identifier: str = "",
 ) -> Entity:
-    """The entity made of these pieces of the text, its offsets checked.
+    """The entity at these places of the text, its offsets checked.
 
     Args:
+        place: Named where the mention does not agree with the text.
+        ranges: One, or the fragments of a discontinuous mention.
         quoted: The mention's text as the file gives it; a line break may stand there as a space.
     """
-    pieces = sorted(pieces)
-    for piece in pieces:
-        if not 0 <= piece[0] < piece[1] <= len(text):
-            raise place.error(_outside(piece, text))
-    start, end = pieces[0][0], max(end for _, end in pieces)
-    joined = " ".join(text[left:right] for left, right in pieces)
+    ranges = sorted(ranges)
+    for start, end in ranges:
+        if not 0 <= start < end <= len(text):
+            raise place.error(_outside(start, end, text))
+    start, end = ranges[0][0], max(end for _, end in ranges)
+    joined = " ".join(text[left:right] for left, right in ranges)
     if quoted is not None and quoted not in (joined, joined.translate(_SPACES), text[start:end]):
         raise place.error(f"mention {short(quoted)} at {start}-{end}, where {short(joined)} stands")
     if not math.isfinite(score):
         raise place.error(f"the score {score} is not a number")
-    fragments = tuple(pieces) if len(pieces) > 1 else ()
+    fragments = tuple(ranges) if len(ranges) > 1 else ()
     return Entity(start, end, label, joined, score, fragments, identifier)
 
 
@@ -62,23 +64,20 @@ def check_document(document: Document, place: Place) -> None:
         message = f"holds U+{code:04X}, half a character (a lone surrogate), which no file can hold"
         raise place.error(message) from None
     for entity in document.entities:
-        pieces = entity.fragments or ((entity.start, entity.end),)
-        made = make_mention(
-            place, text, pieces, entity.label, quoted=entity.text, score=entity.score
-        )
+        label, quoted = entity.label, entity.text
+        made = make_mention(place, text, entity.ranges, label, quoted=quoted, score=entity.score)
         if (made.start, made.end) != (entity.start, entity.end):
             raise place.error(f"the fragments of {short(entity.text)} do not span it")
     for start, end, _ in document.passages:
         if not 0 <= start <= end <= len(text):
-            raise place.error("passage " + _outside((start, end), text))
+            raise place.error("passage " + _outside(start, end, text))
     for sentence in document.sentences:
         offsets = sentence.offsets
         if offsets and sentence.tokens != tuple(text[start:end] for start, end in offsets):
             raise place.error(f"the tokens of sentence {sentence.id!r} are not those of its text")
 
 
-def _outside(piece: Offset, text: str) -> str:
-    start, end = piece
+def _outside(start: int, end: int, text: str) -> str:
     if start >= end:
         return f"{start}-{end} holds no characters"
     return f"{start}-{end} lies outside the text of {len(text)} characters"
@@ -87,6 +86,11 @@ def _outside(piece: Offset, text: str) -> str:
 def short(text: str, width: int = 60) -> str:
     """The text in quotes on one line, cut where it is long; for error messages."""
     return repr(text if len(text) <= width else text[: width - 1] + "…")
+
+
+def parse_range(start: object, end: object, place: Place) -> Offset:
+    """Two offsets as a file gives them, not yet compared with its text."""
+    return parse_offset(start, place), parse_offset(end, place)
 
 
 def parse_offset(value: object, place: Place) -> int:

@@ -5,12 +5,11 @@ Other columns are not read; of the fields, all but ``text`` may be missing.
 
 import io
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hardner.errors import HardnerError
+from hardner.errors import import_extra
 from hardner.files import PathLike, atomic_binary, is_standard, open_binary, plain_name, stem
 from hardner.formats.format import HOLDABLE, Format, Place, Report
 from hardner.formats.json_records import Record
@@ -19,15 +18,12 @@ from hardner.formats.mention import check_document
 from hardner.types import Document
 
 _ROWS = 500
-"""That are held at a time."""
+"""Rows held in memory at a time."""
 _COLUMNS = ("id", "text", "entities", "passages")
 
 
 def _arrow() -> tuple[Any, Any]:
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise HardnerError("pyarrow is not installed; run: pip install 'hardner[ray]'") from None
+    return import_extra("pyarrow", "ray"), import_extra("pyarrow.parquet", "ray")
 
 
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
@@ -46,22 +42,21 @@ def document_of_row(record: dict[str, Any], path: PathLike, number: int) -> Docu
 
 
 def _filled(value: Any) -> Any:
-    """Without what is null in the structures of a list."""
+    """The value without the nulls in the structures of a list."""
     if not isinstance(value, list):
         return value
-    kept = ({k: v for k, v in item.items() if v is not None} for item in value if item)
-    return list(kept)
+    return [{k: v for k, v in item.items() if v is not None} for item in value if item]
 
 
 def count_rows(path: PathLike) -> int:
-    """Rows of a file."""
+    """The number of rows of a file."""
     return int(_opened(path).metadata.num_rows)
 
 
 def read_rows(
     path: PathLike, start: int = 0, stop: int | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Some rows of a file with their numbers from 0; groups of rows outside are not read."""
+    """Rows of a file with their numbers from 0; row groups outside of the range are not read."""
     arrow, _ = _arrow()
     file = _opened(path)
     known = file.schema_arrow.names
@@ -91,7 +86,7 @@ def _opened(path: PathLike) -> Any:
         source = io.BytesIO(file.read()) if packed else str(path)
     try:
         opened = parquet.ParquetFile(source)
-        opened.schema_arrow.names  # noqa: B018  # names that are no text are found out here
+        opened.schema_arrow.names  # noqa: B018  # raises where a column's name is not UTF-8
         return opened
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise Place(path).error(f"not Parquet: {_line(error)}") from None
@@ -113,23 +108,16 @@ def _write(documents: Iterable[Document], path: PathLike, report: Report) -> Non
 
 
 def _schema(arrow: Any) -> Any:
-    whole, text = arrow.int64(), arrow.string()
-    place = [("start", whole), ("end", whole)]
-    entity = [
-        *place,
-        ("label", text),
-        ("text", text),
-        ("score", arrow.float64()),
-        ("identifier", text),
-        ("fragments", arrow.list_(arrow.list_(whole))),
-    ]
+    integer, text = arrow.int64(), arrow.string()
+    extent = {"start": integer, "end": integer}
+    entity = {**extent, "label": text, "text": text, "score": arrow.float64(), "identifier": text}
+    entity["fragments"] = arrow.list_(arrow.list_(integer))
+    entities, passages = (
+        arrow.list_(arrow.struct(list(fields.items())))
+        for fields in (entity, {**extent, "kind": text})
+    )
     return arrow.schema(
-        [
-            ("id", text),
-            ("text", text),
-            ("entities", arrow.list_(arrow.struct(entity))),
-            ("passages", arrow.list_(arrow.struct([*place, ("kind", text)]))),
-        ]
+        [("id", text), ("text", text), ("entities", entities), ("passages", passages)]
     )
 
 

@@ -36,7 +36,7 @@ def _is_word(token: Record) -> bool:
 
 
 def _offset_of(token: Record, text: str) -> Offset:
-    start, end = token.extent()
+    start, end = token.range()
     if token.fields.get("text") != text[start:end] or start >= end:
         raise token.place.error(f"the token at {start}-{end} is not what the text reads there")
     return start, end

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from hardner.files import PathLike, atomic_write, lines
 from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import make_mention, parse_offset, short
+from hardner.formats.mention import make_mention, parse_range, short
 from hardner.types import Document, Entity, Passage
 
 _TEXT = re.compile(r"([^\t|]+)\|([ta])\|(.*)")
@@ -18,8 +18,8 @@ _NO_TITLE = "no title: a document starts with a line ID|t|TITLE"
 _FLAT = str.maketrans("\t\r\n", "   ")
 
 
-def _sniff(head: str) -> bool:
-    first = head.lstrip().partition("\n")[0]
+def _sniff(start: str) -> bool:
+    first = start.lstrip().partition("\n")[0]
     return (found := _TEXT.match(first)) is not None and found[2] == "t"
 
 
@@ -45,7 +45,6 @@ def _blocks(path: PathLike) -> Iterator[list[tuple[int, str]]]:
 def _document(path: PathLike, block: list[tuple[int, str]], report: Report) -> Document:
     parts: dict[str, str] = {}
     name = ""
-    first, _ = block[0]
     for number, line in block:
         if len(parts) == 2 or (found := _TEXT.fullmatch(line)) is None:
             break
@@ -53,15 +52,15 @@ def _document(path: PathLike, block: list[tuple[int, str]], report: Report) -> D
             raise Place(path, number).error("a second title or abstract in one document")
         name, parts[found[2]] = found[1], found[3]
     if "t" not in parts:
-        raise Place(path, first).error(_NO_TITLE)
+        raise Place(path, block[0][0]).error(_NO_TITLE)
     text = "\n".join(parts[kind] for kind in "ta" if parts.get(kind) or kind == "t")
     passages = tuple(_passages(parts["t"], parts.get("a")))
-    found_entities = (
-        _entity(line.split("\t"), name, text, Place(path, number), report)
-        for number, line in block[len(parts) :]
-    )
-    entities = tuple(entity for entity in found_entities if entity is not None)
-    return Document(name, text, entities, passages=passages)
+    entities = []
+    for number, line in block[len(parts) :]:
+        entity = _entity(line.split("\t"), name, text, Place(path, number), report)
+        if entity is not None:
+            entities.append(entity)
+    return Document(name, text, tuple(entities), passages=passages)
 
 
 def _entity(cells: list[str], name: str, text: str, place: Place, report: Report) -> Entity | None:
@@ -76,8 +75,8 @@ def _entity(cells: list[str], name: str, text: str, place: Place, report: Report
     if more[1:]:
         report.note("columns behind the concept identifier not kept", place)
     identifier = more[0] if more and more[0] != "-" else ""
-    pieces = [(parse_offset(start, place), parse_offset(end, place))]
-    return make_mention(place, text, pieces, label, quoted=quoted, identifier=identifier)
+    ranges = [parse_range(start, end, place)]
+    return make_mention(place, text, ranges, label, quoted=quoted, identifier=identifier)
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
@@ -114,7 +113,7 @@ def _passages(title: str, abstract: str | None = None) -> Iterator[Passage]:
 
 
 def _title_end(document: Document) -> int | None:
-    """Where the title ends, if the document has one and one character parts it from the rest."""
+    """Where the title ends, if it is one and the rest starts one character behind it."""
     if not document.passages:
         return None
     title, *others = sorted(document.passages)
