@@ -51,9 +51,9 @@ _BUILT_IN = (
 
 
 class _Table(Mapping[str, Format]):
-    """Formats by name; those of installed packages are loaded at the first look-up.
+    """Formats by name; those of installed packages are loaded when a look-up needs them.
 
-    Not at import: a package that adds a format itself imports this module.
+    Not at import, as a package that adds a format itself imports this module.
     """
 
     def __init__(self, formats: Iterable[Format]) -> None:
@@ -74,7 +74,10 @@ class _Table(Mapping[str, Format]):
         return self._formats
 
     def __getitem__(self, name: str) -> Format:
-        return self._loaded()[name]
+        return self._formats[name] if name in self._formats else self._loaded()[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._formats or name in self._loaded()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._loaded())

@@ -14,8 +14,6 @@ from hardner.files import file_errors, head, is_standard, lines, plain_name, ste
 from hardner.formats import FORMATS, Place, Report, detect, parquet, read
 from hardner.types import Document
 
-_ENDINGS = tuple(ending for row in FORMATS.values() if row.read for ending in row.endings)
-
 
 def list_inputs(
     given: Iterable[str | Path], format: str | None = None, outside: Path | None = None
@@ -59,9 +57,10 @@ def _is_corpus(path: Path, format: str | None) -> bool:
 
 
 def _below(folder: Path) -> Iterator[str]:
+    endings = tuple(ending for row in FORMATS.values() if row.read for ending in row.endings)
     for path in sorted(folder.rglob("*")):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.is_file() and not hidden and plain_name(path).lower().endswith(_ENDINGS):
+        if path.is_file() and not hidden and plain_name(path).lower().endswith(endings):
             yield str(path)
 
 

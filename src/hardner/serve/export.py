@@ -18,7 +18,11 @@ from hardner.serve.sentences import SENTENCE_COLUMNS, to_sentence, token_offsets
 from hardner.types import Document, Entity
 
 _ODD = re.compile(r"[\s|/\\:*?\"<>\x00-\x1f]+")
-WRITABLE_FORMATS = tuple(name for name, row in FORMATS.items() if row.write is not None)
+
+
+def writable_formats() -> tuple[str, ...]:
+    """The names of the formats in which labels can be exported."""
+    return tuple(name for name, row in FORMATS.items() if row.write is not None)
 
 
 def export_labels(
@@ -29,7 +33,7 @@ def export_labels(
     Args:
         database: The project.
         folder: An empty folder.
-        format: One of `WRITABLE_FORMATS`.
+        format: One of `writable_formats`.
         scheme: The tag scheme, for formats that have tags; None is the format's own.
         unit: ``document`` for documents with a label, ``sentence`` for labelled sentences alone.
     """

@@ -10,7 +10,7 @@ import hardner
 from hardner.formats import FORMATS
 from hardner.schemes import SCHEMES
 from hardner.serve.errors import Refused
-from hardner.serve.export import WRITABLE_FORMATS, export_labels
+from hardner.serve.export import export_labels, writable_formats
 from hardner.serve.mention_types import list_types
 from hardner.serve.report import report_page
 from hardner.serve.routes import BIGGEST, Bench, attachment
@@ -70,8 +70,8 @@ def get_export(
     unit: Literal["document", "sentence"] = "document",
 ) -> Response:
     """The labels in a format: of whole documents, or of labelled sentences alone."""
-    if format not in WRITABLE_FORMATS:
-        raise Refused(f"{format!r} cannot be written; known are {', '.join(WRITABLE_FORMATS)}")
+    if format not in (known := writable_formats()):
+        raise Refused(f"{format!r} cannot be written; known are {', '.join(known)}")
     with (
         tempfile.TemporaryDirectory(prefix="hardner-export-") as folder,
         bench.project.reading() as database,
