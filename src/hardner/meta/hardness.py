@@ -1,8 +1,9 @@
 """Which tasks of a run were hard: HGDA's Table 1 and MetaBioNER's Table 4, from any run.
 
-What an iteration drew follows from its number, and what it found stands in the log.
+The log holds the losses, and the sentences are drawn again, as they follow from the iteration.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,8 +24,7 @@ from hardner.meta.run import EXPERIMENT_FILE
 from hardner.meta.source_data import load_source_data
 from hardner.types import Sentence
 
-POINTS = 40
-"""Of a curve over a whole run."""
+POINTS = 40  # of a curve over a whole run
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class TaskHardness:
     domain: str
     weight: float
     sentences: tuple[Sentence, ...]
-    """Those it was judged on."""
+    """Of its query."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Hardness:
     used: bool
     """Whether the run weighed its tasks by it."""
     weights: tuple[tuple[float, ...], ...]
-    """Of the tasks of each iteration, Eq. 2 for the encoder."""
+    """Of the tasks of each iteration: Eq. 2 for the encoder."""
     domains: tuple[tuple[str, ...], ...]
 
     @classmethod
@@ -74,29 +74,24 @@ class Hardness:
         return cls(experiment, used, weights, tuple(tuple(e.domains) for e in found))
 
     def curves(self) -> tuple[HardnessCurve, ...]:
-        """How the weight of each domain went."""
+        """The mean weight of each domain over the run."""
         count = len(self.weights)
         edges = np.linspace(0, count, min(POINTS, count) + 1).astype(int)
-        sums: dict[str, list[tuple[float, float]]] = {}
+        points: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for start, end in pairwise(edges.tolist()):
-            held: dict[str, list[float]] = {}
+            held: dict[str, list[float]] = defaultdict(list)
             for i in range(start, end):
                 for domain, weight in zip(self.domains[i], self.weights[i], strict=True):
-                    held.setdefault(domain, []).append(weight)
+                    held[domain].append(weight)
             for domain, values in held.items():
-                point = ((start + end - 1) / 2, sum(values) / len(values))
-                sums.setdefault(domain, []).append(point)
-        return tuple(
-            HardnessCurve(domain, tuple(x for x, _ in points), tuple(y for _, y in points))
-            for domain, points in sorted(sums.items())
-        )
+                points[domain].append(((start + end - 1) / 2, sum(values) / len(values)))
+        return tuple(HardnessCurve(d, *zip(*points[d], strict=True)) for d in sorted(points))
 
 
 def _weights(entry: LogEntry, used: bool) -> tuple[float, ...]:
-    """As they were used, or what Eq. 2 makes of the first loss."""
     if used:
         return tuple(entry.weights["encoder"])
-    losses = next(iter(entry.losses.values()))
+    losses = next(iter(entry.losses.values()))  # as Eq. 2 would have weighed the first term
     return tuple(hardness_weights(torch.tensor(losses, dtype=torch.float64)).tolist())
 
 
@@ -104,26 +99,22 @@ def hardest_tasks(
     folder: str | Path, found: Hardness, iterations: Collection[int]
 ) -> dict[int, list[TaskHardness]]:
     """The tasks of some iterations with their sentences, hardest first, drawn anew."""
+    last = len(found.weights) - 1
     for iteration in iterations:
-        if not 0 <= iteration < len(found.weights):
-            last = len(found.weights) - 1
+        if not 0 <= iteration <= last:
             raise HardnerError(f"iteration {iteration} is not in the log, which has 0 to {last}")
-    e = found.experiment
+    e, state = found.experiment, Path(folder) / STATE_FOLDER
     source_data = load_source_data(e)
-    state = Path(folder) / STATE_FOLDER
-    if (
-        state.is_dir()
-        and checkpoint.load_checkpoint(state).config["sentences"] != source_data.fingerprint()
-    ):
+    sources, seen = source_data.train, source_data.fingerprint()
+    if state.is_dir() and checkpoint.load_checkpoint(state).config["sentences"] != seen:
         raise FileError(folder, "its corpora have changed, so its tasks cannot be drawn again")
-    sources = source_data.train
     draw = draw_episodes(e.way(), sources, e.train.tasks, e.train.shots, e.seed)
     ranks = {}
     for iteration in iterations:
-        weights = found.weights[iteration]
+        drawn = zip(draw(iteration), found.weights[iteration], strict=True)
         tasks = [
             TaskHardness(iteration, episode.query.domain, weight, sources.read(episode.query))
-            for episode, weight in zip(draw(iteration), weights, strict=True)
+            for episode, weight in drawn
         ]
         ranks[iteration] = sorted(tasks, key=lambda task: -task.weight)
     return ranks

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hardner.batch import Batch, Ints, Store
+from hardner.batch import Ints, Store
 from hardner.episodes import Sources, across, mini_batches, paired
 from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.methods import Method
@@ -106,7 +106,7 @@ def drawing(
 
 
 class TrainingStep(NamedTuple):
-    """What an iteration found; tensors are on the device until they are looked at."""
+    """What an iteration found; its tensors stay on the device, so that nothing waits for them."""
 
     iteration: int
     losses: Tensor
@@ -119,7 +119,7 @@ class TrainingStep(NamedTuple):
 
 @dataclass
 class TrainingState:
-    """How far a run has come: all that is needed to go on from here."""
+    """All that is needed to go on from an iteration."""
 
     params: Params
     state: State
@@ -127,7 +127,7 @@ class TrainingState:
 
 
 def initial_state(params: Params, method: Method, training: Training) -> TrainingState:
-    """A run that has not done anything yet."""
+    """The state before the first iteration."""
     learnt = {n: p for n, p in params.items() if part_of(n) in method.objective.learners}
     return TrainingState(params, training.optimizer.init(learnt))
 
@@ -157,7 +157,9 @@ def loop(
     replay = CudaGraphRunner(
         [progress.params[n] for n in learnt] + [progress.state[k] for k in kept]
     )
-    objectives = _in_turn(method)
+    objectives = [method.objective]
+    if method.alternate:  # one term after another, an iteration each
+        objectives = [replace(method.objective, outer=(term,)) for term in method.objective.outer]
     clock = time.perf_counter()
     while progress.iteration < training.iterations:
         iteration = progress.iteration
@@ -165,8 +167,8 @@ def loop(
         rows = draw(iteration)
         own, tasks = ranks.own(len(rows.query)), len(rows.query)
         mode = Mode(training.dropout, among=(own.start, tasks) if ranks.joined else None)
-        widths = _widths(store, rows)
-        torch.manual_seed(seed_of(training.seed, iteration))
+        widths = store.packed_widths(np.concatenate((*rows.supports, rows.query)))
+        torch.manual_seed(seed_of(training.seed, iteration))  # of dropout, whatever came before
 
         def compute(
             rate: Tensor,
@@ -181,6 +183,7 @@ def loop(
                     tagger, objective, progress.params, supports, query, mode, ranks
                 )
             grads = clip(result.grads, training.clip)
+            # A part without a gradient still decays, and keeps its momentum.
             grads |= {n: torch.zeros_like(progress.params[n]) for n in learnt if n not in grads}
             moved, state = training.optimizer.step(
                 progress.params, grads, progress.state, dict.fromkeys(grads, rate)
@@ -198,18 +201,6 @@ def loop(
         clock = now
 
 
-def _in_turn(method: Method) -> list[Objective]:
-    """The objectives of successive iterations: one, or one a term where terms alternate."""
-    if not method.alternate:
-        return [method.objective]
-    return [replace(method.objective, outer=(term,)) for term in method.objective.outer]
-
-
-def _widths(store: Store, rows: EpisodeRows) -> dict[str, int]:
-    """For all batches of an iteration."""
-    return store.packed_widths(np.concatenate((*rows.supports, rows.query)))
-
-
 def devel_loss(
     tagger: Tagger,
     method: Method,
@@ -221,10 +212,10 @@ def devel_loss(
     """The mean tagging loss over fixed episodes of devel sentences, after the method's own way."""
     total = torch.zeros((), device=store.device)
     for rows in draws[ranks.rank :: ranks.of]:
-        widths = _widths(store, rows)
-        supports: list[Batch] = [
-            store.batch(torch.from_numpy(r).to(store.device), widths) for r in rows.supports
-        ]
-        query = store.batch(torch.from_numpy(rows.query).to(store.device), widths)
+        widths = store.packed_widths(np.concatenate((*rows.supports, rows.query)))
+        *supports, query = (
+            store.batch(torch.from_numpy(r).to(store.device), widths)
+            for r in (*rows.supports, rows.query)
+        )
         total += query_loss(tagger, method.objective, params, supports, query).mean()
     return ranks.total(float(total)) / len(draws)

@@ -1,4 +1,4 @@
-"""Every method as a value: which episodes, which inner rule, which terms, which weights.
+"""Every method as a value: which episodes, how tasks adapt, which terms, which weights.
 
 None of them owns a loop, an optimiser or a network.
 """
@@ -22,7 +22,7 @@ Draw = Literal["tasks", "split", "shuffled", "in turn"]
 
 @dataclass(frozen=True)
 class Method:
-    """What fills the slots of the loop."""
+    """What the training loop needs to know of a method."""
 
     name: str
     objective: Objective
@@ -39,18 +39,18 @@ class Method:
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """What the methods leave open."""
+    """What the methods leave open: the values of an experiment."""
 
     steps: int = 1
-    """Of the inner rule."""
+    """Inner steps."""
     rate: float = 1e-2
-    """Of the inner rule, before `scaled`."""
+    """Inner learning rate: beta."""
     optimizer: Literal["sgd", "adamw"] = "sgd"
-    """Of the inner rule."""
+    """Of the inner steps."""
     decoder: float = 1.0
     """What the inner rate of decoders is multiplied with."""
     fresh: bool = False
-    """Whether each task begins with a decoder that knows nothing."""
+    """Whether each task begins with a decoder of zeros."""
     weight: float = 1.0
     """Of the domain loss: lambda."""
     meta_gradient: MetaGradient = "first"

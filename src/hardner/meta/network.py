@@ -1,6 +1,5 @@
 """The network of an experiment: its tagger, and the parameters that training starts from."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,16 +25,14 @@ from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 from hardner.vectors import character_vectors, load_vectors
-
-Reading = Callable[[int, int | None], None]
-"""Told the bytes read so far and, where they are known, of how many."""
+from hardner.vectors.scanner import ScanProgress
 
 
 def build_network(
     experiment: Experiment,
     source_data: SourceData,
     cache: Path | None = None,
-    reading: Reading | None = None,
+    reading: ScanProgress | None = None,
 ) -> tuple[Tagger, Params]:
     """Build the tagger and its first parameters; the same seed gives the same numbers.
 
@@ -43,52 +40,37 @@ def build_network(
         cache: A folder that keeps the vectors of the words at hand from one run to the next.
         reading: Called now and then while word vectors are read.
     """
-    encoder, given = _encoder(experiment, source_data, cache, reading)
+    of = experiment.encoder
+    encoder: Encoder
+    given: Params = {}  # what does not start at random
+    if of.kind in ("bert", "transformer"):
+        if not of.folder:
+            raise HardnerError(f"encoder.folder: name the folder of the pre-trained {of.kind}")
+        if of.kind == "bert":
+            encoder = BertEncoder.load(of.folder, of.limit)
+        else:
+            encoder, given = _transformer(of.folder, of.limit)
+    else:
+        train = source_data.train.sentences.values()
+        letters = of.dimension if of.letters_from_words else of.letters
+        encoder = WordEncoder(
+            vocabulary_of([s for found in train for s in found]),
+            of.dimension,
+            of.train_words,
+            Characters(letters, of.filters, recurrent=of.recurrent),
+            "lstm" if of.kind == "bilstm" else "gru",
+            of.hidden,
+            of.skip,
+        )
+        if of.vectors:
+            encoder, given = _with_vectors(encoder, experiment, source_data, cache, reading)
     heads = heads_for(experiment.way(), encoder.size, len(source_data.names))
     decoder = experiment.decoder
     tagger = Tagger(encoder, source_data.tag_sets(decoder.scheme), decoder.kind, heads)
     return tagger, tagger.init(experiment.seed) | given
 
 
-def _encoder(
-    experiment: Experiment, source_data: SourceData, cache: Path | None, reading: Reading | None
-) -> tuple[Encoder, Params]:
-    """An encoder, and those of its parameters that do not start at random."""
-    of = experiment.encoder
-    if of.kind == "bert":
-        return BertEncoder.load(_folder(experiment), of.limit), {}
-    if of.kind == "transformer":
-        return _transformer(_folder(experiment), of.limit)
-    words = [s for found in source_data.train.sentences.values() for s in found]
-    encoder = WordEncoder(
-        vocabulary_of(words),
-        of.dimension,
-        of.train_words,
-        Characters(
-            of.dimension if of.letters_from_words else of.letters,
-            of.filters,
-            recurrent=of.recurrent,
-        ),
-        "lstm" if of.kind == "bilstm" else "gru",
-        of.hidden,
-        of.skip,
-    )
-    if not of.vectors:
-        return encoder, {}
-    return _with_vectors(encoder, experiment, source_data, cache, reading)
-
-
-def _folder(experiment: Experiment) -> Path:
-    of = experiment.encoder
-    if not of.folder:
-        raise HardnerError(f"encoder.folder: name the folder of the pre-trained {of.kind}")
-    if not Path(of.folder).is_dir():
-        hint = f"no such folder of a pre-trained {of.kind}; --encoder.folder names another"
-        raise FileError(of.folder, hint)
-    return Path(of.folder)
-
-
-def _transformer(folder: Path, limit: int) -> tuple[PieceEncoder, Params]:
+def _transformer(folder: str, limit: int) -> tuple[PieceEncoder, Params]:
     """A pre-trained transformer, or that of a tagger that was trained already."""
     saved = checkpoint.load_checkpoint(folder)
     config = saved.config.get("encoder", saved.config)
@@ -105,25 +87,23 @@ def _with_vectors(
     experiment: Experiment,
     source_data: SourceData,
     cache: Path | None,
-    reading: Reading | None,
+    reading: ScanProgress | None,
 ) -> tuple[WordEncoder, Params]:
     """The encoder with a vector for every word that the file knows, devel's words as well."""
+    of = experiment.encoder
     words = set(encoder.vocabulary) | set(vocabulary_of(list(source_data.sentences())))
-    vectors = load_vectors(experiment.encoder.vectors, words, cache=cache, progress=reading)
+    vectors = load_vectors(of.vectors, words, cache=cache, progress=reading)
     if vectors.dimension != encoder.dimension:
-        raise FileError(
-            experiment.encoder.vectors,
-            f"its vectors have {vectors.dimension} numbers, encoder.dimension is "
-            f"{encoder.dimension}: set it to {vectors.dimension}",
-        )
+        found = f"its vectors have {vectors.dimension} numbers"
+        expected = f"encoder.dimension is {encoder.dimension}: set it to {vectors.dimension}"
+        raise FileError(of.vectors, f"{found}, {expected}")
     known = tuple(sorted(set(encoder.vocabulary) | set(vectors.words)))
     encoder = replace(encoder, vocabulary=known)
-    rng = torch.Generator().manual_seed(experiment.seed)
-    params = encoder.init(rng)
+    params = encoder.init(torch.Generator().manual_seed(experiment.seed))
     place = {word: row for row, word in enumerate(known, 1)}
     params[encoder.words][0, [place[word] for word in vectors.words]] = vectors.matrix
     given = {encoder.words}
-    if experiment.encoder.letters_from_words:
+    if of.letters_from_words:
         params = start_letters(params, character_vectors(vectors, ALPHABET))
         given.add("encoder.characters.table")
     return encoder, {name: params[name] for name in given}

@@ -31,11 +31,12 @@ from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.experiment import Experiment, read_experiment
 from hardner.meta.log import TrainingLog
 from hardner.meta.loop import EpisodeRows, TrainingState, devel_loss, drawing, initial_state, loop
-from hardner.meta.network import Reading, build_network
+from hardner.meta.network import build_network
 from hardner.meta.source_data import SourceData, load_source_data
 from hardner.model.describe import save_model
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
+from hardner.vectors.scanner import ScanProgress
 
 EXPERIMENT_FILE = "experiment.json"
 _FREE = ("device", "data.root", "data.catalogue")
@@ -62,7 +63,7 @@ def run_experiment(
     folder: str | Path,
     on_progress: ProgressCallback = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
-    reading: Reading | None = None,
+    reading: ScanProgress | None = None,
     ranks: Ranks = ALONE,
 ) -> RunStatus:
     """Train to the end, or until told to stop, which leaves a state to go on from.
@@ -98,7 +99,7 @@ class _Run:
         folder: RunFolder,
         log: BinaryIO,
         on_progress: ProgressCallback,
-        reading: Reading | None,
+        reading: ScanProgress | None,
         ranks: Ranks,
     ) -> None:
         self.experiment, self.folder, self.ranks = experiment, folder, ranks

@@ -1,4 +1,4 @@
-"""What the letters of a word say: a convolution and a recurrence over its characters."""
+"""A word's vector from its characters: convolutions and a BiLSTM over them."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ ALPHABET = (
 SYMBOLS = len(ALPHABET) + 2
 """The alphabet, after padding (0) and any other character (1)."""
 LETTERS = 20
-"""Of a longer word, the first and the last half as many are read."""
+"""Of a longer word, the first and the last ten letters are read."""
 _INDEX = {letter: i + 2 for i, letter in enumerate(ALPHABET)}
 
 
@@ -50,13 +50,11 @@ class Characters:
 
     @property
     def size(self) -> int:
-        """Of the vector of a word."""
         return self.filters + self.recurrent
 
     @property
     def _shares(self) -> list[int]:
-        """The filters of each width, the rest going to the widest."""
-        n = len(self.widths)
+        n = len(self.widths)  # the rest goes to the widest
         return [(self.filters + i) // n for i in range(n)]
 
     @property
@@ -64,7 +62,6 @@ class Characters:
         return BiRecurrent("lstm", self.embedding, self.recurrent // 2)
 
     def init(self, rng: torch.Generator) -> Params:
-        """A table of letters, the filters of all widths as one linear map, and the BiLSTM."""
         params = {"table": normal((SYMBOLS, self.embedding), 0.1, rng)} if self.size else {}
         if self.filters:
             taps = sum(w * share for w, share in zip(self.widths, self._shares, strict=True))

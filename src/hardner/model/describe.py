@@ -96,7 +96,7 @@ def files_of(tagger: Tagger) -> dict[str, bytes]:
 
 
 def build_tagger(config: _Config, files: Files) -> Tagger:
-    """The tagger that `describe_tagger` and `files_of` tell of."""
+    """The tagger that `describe_tagger` and `files_of` describe."""
     with _readable():
         encoder = _build_encoder(config["encoder"], files)
         if config["decoder"] not in DECODERS:
@@ -113,7 +113,7 @@ def build_tagger(config: _Config, files: Files) -> Tagger:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Whatever a description that is not `describe_tagger`'s leads to, as one line."""
+    """Whatever goes wrong with a description of another version, as one line."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
@@ -257,13 +257,12 @@ def _content(files: Files, name: str) -> bytes:
 
 
 def parameter_shapes(tagger: Tagger) -> dict[str, tuple[int, ...]]:
-    """Of all parameters, none of which is drawn."""
+    """The shape of each parameter, without drawing any."""
     with torch.device("meta"):
         return {name: tuple(p.shape) for name, p in tagger.init().items()}
 
 
 def _check_params(tagger: Tagger, params: Params) -> None:
-    """Whether the parameters are those of the network."""
     with _readable():
         expected = parameter_shapes(tagger)
     if odd := sorted(expected.keys() ^ params.keys()):

@@ -28,12 +28,12 @@ from hardner.types import Sentence
 
 
 class Encoded(NamedTuple):
-    """What an encoder makes of a batch."""
+    """An encoder's output for a batch."""
 
     words: Tensor
     """[M, B, T, H]."""
     whole: Tensor
-    """One vector a sentence as the network itself sums it up, [M, B, H]."""
+    """One vector a sentence, the network's own summary of it, [M, B, H]."""
 
 
 class Encoder(Protocol):
@@ -42,19 +42,15 @@ class Encoder(Protocol):
     @property
     def size(self) -> int:
         """H, of a word's vector."""
-        ...
 
     def init(self, rng: torch.Generator) -> Params:
         """Parameters named ``encoder.…``, and ``frozen.…`` for what never learns."""
-        ...
 
     def features(self, sentences: Sequence[Sentence]) -> Features:
         """What `__call__` will read of the sentences."""
-        ...
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
         """The vectors of a batch's words."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ class WordEncoder:
     hidden: int = 128
     """Of one direction."""
     skip: bool = False
-    """Whether a word's own vectors are handed on beside what the recurrence makes of them."""
+    """Whether a word's input vectors are appended to its states."""
     _index: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -80,7 +76,6 @@ class WordEncoder:
 
     @property
     def size(self) -> int:
-        """Both directions, and what is handed on."""
         return 2 * self.hidden + (self._inputs if self.skip else 0)
 
     @property
@@ -137,11 +132,11 @@ class WordEncoder:
         return Encoded(torch.cat((states, x), dim=-1), torch.cat((whole, mean), dim=-1))
 
     def _spelling(self, params: Params, batch: Batch, mode: Mode) -> Tensor:
-        """The letters' vector of each word: [M, B, T, C]. Each form of a task is read once."""
+        """The letters' vector of each word: [M, B, T, C]. A word form is read once for a task."""
         forms, letters = batch.inputs["forms"], batch.inputs["table.letters"]
         own = scoped(params, "encoder.characters")
         tasks = forms.shape[0]
-        if batch.distinct:  # a fixed shape, so that a step can be captured and replayed
+        if batch.distinct:  # a fixed shape, so that a step can be captured as a CUDA graph
             seen, place = each_once(forms.flatten(1), batch.distinct)
             vectors = self.characters(own, letters[seen], mode)  # [M, U, C]
             return embed(place.view_as(forms), vectors)
@@ -177,11 +172,9 @@ class PieceEncoder:
 
     @property
     def size(self) -> int:
-        """The transformer's."""
         return self.transformer.size
 
     def init(self, rng: torch.Generator) -> Params:
-        """The transformer's."""
         return prefixed("encoder", self.transformer.init(rng))
 
     def features(self, sentences: Sequence[Sentence]) -> Features:
@@ -206,8 +199,9 @@ def taken(vectors: Tensor, layout: PieceLayout, mode: Mode) -> Encoded:
 class EncoderWithCopies:
     """An encoder and further copies of it, each with some parameters of its own.
 
-    A word's vector is those of all copies, end to end; a head that is to read one copy alone has
-    zeros for the others. What a copy shares with the first is held once.
+    A head that is added later is fitted on a copy, so that heads before it stay as they were. A
+    word's vector is those of all copies, end to end; a head that reads one copy has zeros for the
+    others. What a copy shares with the first is held once.
     """
 
     base: Encoder
@@ -216,7 +210,6 @@ class EncoderWithCopies:
 
     @property
     def size(self) -> int:
-        """Of all copies together."""
         return self.base.size * (1 + len(self.changed))
 
     def init(self, rng: torch.Generator) -> Params:
@@ -226,7 +219,6 @@ class EncoderWithCopies:
         return params | {copy_name(i, n): params[n].clone() for i, names in branches for n in names}
 
     def features(self, sentences: Sequence[Sentence]) -> Features:
-        """Those of the encoder."""
         return self.base.features(sentences)
 
     def params_of(self, params: Params, copy: int) -> Params:
@@ -252,7 +244,7 @@ def copy_name(copy: int, name: str) -> str:
 
 
 def vocabulary_of(sentences: Collection[Sentence]) -> tuple[str, ...]:
-    """All words of the sentences that fit on a line of a file, in a fixed order."""
+    """All words of the sentences that fit on a line of a file, sorted."""
     words = {word for sentence in sentences for word in sentence.tokens}
     return tuple(sorted(word for word in words if "\n" not in word))
 

@@ -1,5 +1,6 @@
-"""Hugging Face folders on disk (extra ``hardner[bert]``): any BERT-like network as an encoder, and
-one for token classification as a tagger. Nothing is fetched, and weights are safetensors.
+"""Hugging Face folders (extra ``hardner[bert]``): BERT-like encoders and token classifiers.
+
+Nothing is fetched, and weights are safetensors.
 """
 
 import json
@@ -29,11 +30,10 @@ from hardner.model.tagger import Tagger
 from hardner.schemes import OUTSIDE
 from hardner.types import Sentence
 
-VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
-"""One of these makes a tokenizer; without any, transformers would make one that knows no word."""
-ARCHITECTURE = "ForTokenClassification"
-NAMELESS = "Entity"
-"""The label where tags are B, I and O alone."""
+# Without one of these, transformers would make a tokenizer that knows no word.
+_VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+_ARCHITECTURE = "ForTokenClassification"
+_NAMELESS = "Entity"  # the label where tags are B, I and O alone
 _PREFIXES = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 _TAG = re.compile(r"([BIESLU])(?:[-_](.+))?")
 
@@ -183,8 +183,8 @@ def _check_files(folder: Path) -> None:
         raise FileError(folder, "no Hugging Face model folder: there is no config.json in it")
     if not any(folder.glob("*.safetensors")):
         raise FileError(folder, "no *.safetensors weights in it; pickled weights are not read")
-    if not any(any(folder.glob(name)) for name in VOCABULARIES):
-        raise FileError(folder, f"no tokenizer in it: none of {', '.join(VOCABULARIES)}")
+    if not any(any(folder.glob(name)) for name in _VOCABULARIES):
+        raise FileError(folder, f"no tokenizer in it: none of {', '.join(_VOCABULARIES)}")
 
 
 def _check_weights(folder: Path, loading: dict[str, Any]) -> None:
@@ -220,7 +220,6 @@ def _by_word(folder: Path, tokenizer: Any) -> Tokenizer:
 
 
 def _id(folder: Path, tokenizer: Any, *names: str) -> int:
-    """The first of the special pieces that the tokenizer has."""
     for name in names:
         value = getattr(tokenizer, f"{name}_token_id")
         if value is not None:
@@ -235,7 +234,7 @@ def is_classifier(folder: str | Path) -> bool:
     """Whether a folder says that it classifies tokens and is not one of hardner's own."""
     try:
         config = json.loads((Path(folder) / "config.json").read_bytes())
-        return any(name.endswith(ARCHITECTURE) for name in config["architectures"])
+        return any(name.endswith(_ARCHITECTURE) for name in config["architectures"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
@@ -270,7 +269,7 @@ def tags_of(names: Sequence[str], domain: str) -> tuple[TagSet, list[int | None]
     parsed: dict[str, tuple[str, str]] = {}
     for name in inside:
         match = matches[name] if all(matches.values()) else None
-        parsed[name] = (_PREFIXES[match[1]], match[2] or NAMELESS) if match else ("I", name)
+        parsed[name] = (_PREFIXES[match[1]], match[2] or _NAMELESS) if match else ("I", name)
     used = {prefix for prefix, _ in parsed.values()}
     scheme = "IOBES" if used & {"E", "S"} else "IOB2" if "B" in used else "IO"
     labels = tuple(dict.fromkeys(label for _, label in parsed.values()))
@@ -288,7 +287,7 @@ def _names(config: Mapping[str, Any]) -> list[str]:
 
 
 def _classifier(folder: Path, tags: int, size: int) -> tuple[Tensor, Tensor]:
-    """The last layer: [C, H] and [C]."""
+    """The weight [C, H] and bias [C] of the last layer."""
     found: dict[str, Tensor] = {}
     for path in sorted(folder.glob("*.safetensors")):
         try:

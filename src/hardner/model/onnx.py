@@ -25,7 +25,7 @@ WORDS, EMISSIONS = "words", "emissions"
 
 @dataclass(frozen=True)
 class OnnxEncoder:
-    """Words are read as by the encoder that the graph was made from."""
+    """The encoder that the graph was exported from."""
 
     graph: bytes = field(compare=False, repr=False)
     pieces: Pieces = field(compare=False)
@@ -43,11 +43,9 @@ class OnnxEncoder:
         return self._sessions[here]
 
     def init(self, rng: torch.Generator) -> Params:
-        """None: its numbers lie in the graph."""
-        return {}
+        return {}  # the parameters lie in the graph
 
     def features(self, sentences: Sequence[Sentence]) -> Features:
-        """Windows of pieces, and the place of each word."""
         return self.pieces.features(sentences)
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:

@@ -19,7 +19,7 @@ from hardner.model.scan import scan_gru, scan_lstm
 CellKind = Literal["lstm", "gru"]
 WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 SHUT = -1e4
-"""What shuts a gate, whatever else is added."""
+"""Added to a gate, it closes it whatever else is added."""
 _GATES: dict[str, int] = {"lstm": 4, "gru": 3}
 
 
@@ -79,8 +79,8 @@ def _torch(cell: CellKind, params: Params, x: Tensor, lengths: Tensor) -> Tensor
 def _shut(cell: CellKind, size: int, like: Tensor) -> Tensor:
     """What, added to the gates, lets a state of zero stay zero: [R].
 
-    LSTM: the input gate lets nothing in. GRU: the update gate keeps what was. With the gates shut
-    at the padding, the second direction arrives at a row's last word as if it began there.
+    LSTM: the input gate lets nothing in. GRU: the update gate keeps the old state. With the gates
+    shut at the padding, the second direction arrives at a row's last word as if it began there.
     """
     shut = like.new_zeros(_GATES[cell] * size)
     if cell == "lstm":
@@ -91,7 +91,7 @@ def _shut(cell: CellKind, size: int, like: Tensor) -> Tensor:
 
 
 def _gates(cell: CellKind, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
-    """What the inputs give to all gates, step first: [T, M, 2, B, R].
+    """The inputs' share of all gates, step first: [T, M, 2, B, R].
 
     The second direction is read from the end of the row, where the padding shuts its gates.
     """
