@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hardner.cli.common import (
-    DEVICE,
-    SOURCE_FORMAT,
+    DEVICE_OPTION,
+    SOURCE_FORMAT_OPTION,
     check_model_folder,
     interruptible,
     keep_freed_memory,
@@ -49,7 +49,7 @@ def adapt_command(
         Path | None,
         typer.Option(metavar="DIR", help="Where to start; by default the model that comes along."),
     ] = None,
-    source_format: SOURCE_FORMAT = None,
+    source_format: SOURCE_FORMAT_OPTION = None,
     test: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Labelled sentences to score the new model on."),
@@ -68,7 +68,7 @@ def adapt_command(
         bool,
         typer.Option("--force", help="Replace a model in DIR; adapt even if the result is worse."),
     ] = False,
-    device: DEVICE = "cpu",
+    device: DEVICE_OPTION = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
     """Make a model for a new entity type from 5 to 100 labelled sentences.

@@ -56,10 +56,10 @@ def check_scheme(name: str | None) -> str | None:
     return name
 
 
-ENGINE = Annotated[
+ENGINE_OPTION = Annotated[
     EngineChoice, typer.Option(help="local, or ray: on all machines of a Ray cluster.")
 ]
-ADDRESS = Annotated[
+ADDRESS_OPTION = Annotated[
     str | None,
     typer.Option(
         envvar="RAY_ADDRESS",
@@ -68,12 +68,12 @@ ADDRESS = Annotated[
         help="Of the Ray cluster; by default one on this machine.",
     ),
 ]
-SOURCE_FORMAT = Annotated[
+SOURCE_FORMAT_OPTION = Annotated[
     str | None,
     typer.Option("--from", callback=check_format, help="Format of the input, if not as it looks."),
 ]
-DEVICE = Annotated[str, typer.Option(help="cpu, cuda, or auto: cuda where there is one.")]
-MODEL = Annotated[
+DEVICE_OPTION = Annotated[str, typer.Option(help="cpu, cuda, or auto: cuda where there is one.")]
+MODEL_OPTION = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="A model folder; by default the model that comes along."),
 ]

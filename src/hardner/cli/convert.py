@@ -8,7 +8,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hardner.cli.common import SOURCE_FORMAT, check_format, check_scheme, document_counter, stderr
+from hardner.cli.common import (
+    SOURCE_FORMAT_OPTION,
+    check_format,
+    check_scheme,
+    document_counter,
+    stderr,
+)
 from hardner.formats import FORMATS, HOLDABLE, Report, read, write
 from hardner.types import Document
 
@@ -28,7 +34,7 @@ def _show_formats(wanted: bool) -> None:
 def convert_command(
     source: Annotated[str, typer.Argument(metavar="IN", help="A file or folder; - is stdin.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="A file or folder; - is stdout.")],
-    source_format: SOURCE_FORMAT = None,
+    source_format: SOURCE_FORMAT_OPTION = None,
     target_format: Annotated[
         str | None,
         typer.Option("--to", callback=check_format, help="Format of OUT, if not as its name says."),

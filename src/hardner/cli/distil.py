@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hardner.cli.common import DEVICE, progress_bar, stderr
+from hardner.cli.common import DEVICE_OPTION, progress_bar, stderr
 
 if TYPE_CHECKING:
     from hardner.types import Sentence
@@ -35,7 +35,7 @@ def distil_command(
     batch: Annotated[int, typer.Option(min=1, help="Sentences a step.")] = 128,
     hidden: Annotated[int, typer.Option(min=1, help="Of one direction of the BiLSTM.")] = 256,
     seed: Annotated[int, typer.Option(min=0, help="The same one gives the same result.")] = 0,
-    device: DEVICE = "auto",
+    device: DEVICE_OPTION = "auto",
 ) -> None:
     """Teach a small, fast network what a model says of text.
 

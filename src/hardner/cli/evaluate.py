@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hardner.cli.common import (
-    ADDRESS,
-    DEVICE,
-    ENGINE,
+    ADDRESS_OPTION,
+    DEVICE_OPTION,
+    ENGINE_OPTION,
     EngineChoice,
     interruptible,
     message_on_interrupt,
@@ -101,7 +101,7 @@ def evaluate_command(
             "default its own."
         ),
     ] = "",
-    device: DEVICE = "auto",
+    device: DEVICE_OPTION = "auto",
     natural: Annotated[
         bool, typer.Option("--natural", help="Draw samples regardless of entities.")
     ] = False,
@@ -114,8 +114,8 @@ def evaluate_command(
     predictions: Annotated[
         bool, typer.Option("--predictions", help="Keep them for `hardner errors`.")
     ] = False,
-    engine: ENGINE = EngineChoice.local,
-    address: ADDRESS = None,
+    engine: ENGINE_OPTION = EngineChoice.local,
+    address: ADDRESS_OPTION = None,
 ) -> None:
     """Score models as a paper's protocol says, and append what is new to the results.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hardner.cli.common import MODEL, stderr
+from hardner.cli.common import MODEL_OPTION, stderr
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def export_command(
         Path | None,
         typer.Option(metavar="OUT", help="Write a Hugging Face folder for token classification."),
     ] = None,
-    model: MODEL = None,
+    model: MODEL_OPTION = None,
     int8: Annotated[
         bool, typer.Option("--int8", help="ONNX with 8-bit weights: faster, a quarter as large.")
     ] = False,

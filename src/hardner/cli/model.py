@@ -124,7 +124,7 @@ def _found(name: str, vocabulary: int | None, domains: int) -> tuple[str, str, "
     return name, f"a model for {', '.join(tagger.domains)}", tagger
 
 
-def parts_of(tagger: "Tagger") -> list[NetworkPart]:
+def _parts_of(tagger: "Tagger") -> list[NetworkPart]:
     """The encoder layer by layer, every other part as one."""
     from math import prod
 
@@ -144,7 +144,7 @@ def _totals(parts: Sequence[NetworkPart]) -> tuple[int, int]:
 
 
 def _record(name: str, about: str, tagger: "Tagger") -> dict[str, object]:
-    parts = parts_of(tagger)
+    parts = _parts_of(tagger)
     total, learns = _totals(parts)
     return {
         "name": name,
@@ -158,7 +158,7 @@ def _record(name: str, about: str, tagger: "Tagger") -> dict[str, object]:
 
 
 def _print(name: str, about: str, tagger: "Tagger") -> None:
-    parts = parts_of(tagger)
+    parts = _parts_of(tagger)
     total, learns = _totals(parts)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("part", no_wrap=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hardner.cli.common import DEVICE, RunBar, interruptible, message_on_interrupt, stderr
+from hardner.cli.common import DEVICE_OPTION, RunBar, interruptible, message_on_interrupt, stderr
 
 pretrain_app = typer.Typer(help="Pre-train on plain text.", no_args_is_help=True)
 
@@ -55,7 +55,7 @@ def encoder(
         typer.Option("--from", help="An earlier run's model to go on from; the text may differ."),
     ] = None,
     seed: Seed = 0,
-    device: DEVICE = "auto",
+    device: DEVICE_OPTION = "auto",
     every: Annotated[int, typer.Option(min=1, help="Save a state after so many steps.")] = 1000,
     without: Without = None,
 ) -> None:

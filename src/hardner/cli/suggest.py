@@ -10,7 +10,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from hardner.cli.common import MODEL, SOURCE_FORMAT, check_format, progress_bar, stderr
+from hardner.cli.common import (
+    MODEL_OPTION,
+    SOURCE_FORMAT_OPTION,
+    check_format,
+    progress_bar,
+    stderr,
+)
 from hardner.files import atomic_write
 from hardner.formats import Report, read, write
 from hardner.formats.format import Place
@@ -26,7 +32,7 @@ def suggest_command(
     texts: Annotated[
         list[str], typer.Argument(metavar="TEXT...", help="Files or folders; - is stdin.")
     ],
-    model: MODEL = None,
+    model: MODEL_OPTION = None,
     count: Annotated[int, typer.Option("-n", min=1, help="How many sentences.")] = 10,
     label: Annotated[
         str | None,
@@ -38,7 +44,7 @@ def suggest_command(
         list[str] | None,
         typer.Option(metavar="LABELLED", help="What is labelled already, in any format."),
     ] = None,
-    source_format: SOURCE_FORMAT = None,
+    source_format: SOURCE_FORMAT_OPTION = None,
     target_format: Annotated[
         str | None,
         typer.Option("--to", callback=check_format, help="Write the sentences in a format."),
@@ -64,7 +70,7 @@ def suggest_command(
     - `hardner suggest pool.tsv --model device-model --to brat --out next-ten/`
     """
     from hardner.tag.predictor import Predictor
-    from hardner.tag.suggest import LONGEST_SENTENCE, suggest_sentences
+    from hardner.tag.suggest import MOST_WORDS, suggest_sentences
 
     predictor = Predictor.load(model)
     overlong = 0
@@ -75,7 +81,7 @@ def suggest_command(
             task = shown.add_task("sentences", total=None)
             for sentence in found:
                 shown.advance(task)
-                overlong += len(sentence) > LONGEST_SENTENCE
+                overlong += len(sentence) > MOST_WORDS
                 yield sentence
 
     found = suggest_sentences(
@@ -87,7 +93,7 @@ def suggest_command(
     )
     if overlong:
         stderr.print(
-            f"warning: {overlong:,} sentences of more than {LONGEST_SENTENCE} words not considered"
+            f"warning: {overlong:,} sentences of more than {MOST_WORDS} words not considered"
         )
     if not found:
         stderr.print("nothing to suggest: no other sentence has a chance of a mention")

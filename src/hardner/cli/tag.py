@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hardner.cli.common import (
-    ADDRESS,
-    DEVICE,
-    ENGINE,
-    MODEL,
-    SOURCE_FORMAT,
+    ADDRESS_OPTION,
+    DEVICE_OPTION,
+    ENGINE_OPTION,
+    MODEL_OPTION,
+    SOURCE_FORMAT_OPTION,
     EngineChoice,
     check_format,
     check_scheme,
@@ -47,7 +47,7 @@ def tag_command(
             metavar="[FILES...|-]", help="Files, folders and patterns; - is standard input."
         ),
     ] = None,
-    source_format: SOURCE_FORMAT = None,
+    source_format: SOURCE_FORMAT_OPTION = None,
     target_format: Annotated[
         str | None,
         typer.Option(
@@ -60,7 +60,7 @@ def tag_command(
         str | None,
         typer.Option(help="A file for all, or a folder (NAME/) with a file for each of FILES."),
     ] = None,
-    model: MODEL = None,
+    model: MODEL_OPTION = None,
     labels: Annotated[
         str | None,
         typer.Option(
@@ -89,13 +89,13 @@ def tag_command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the same command where it was broken off.")
     ] = False,
-    device: DEVICE = "cpu",
+    device: DEVICE_OPTION = "cpu",
     scheme: Annotated[
         str | None,
         typer.Option(callback=check_scheme, help="Tag scheme of a CoNLL file to write (IOB2)."),
     ] = None,
-    engine: ENGINE = EngineChoice.local,
-    address: ADDRESS = None,
+    engine: ENGINE_OPTION = EngineChoice.local,
+    address: ADDRESS_OPTION = None,
 ) -> None:
     """Find entities in text of any format, and write them in any format.
 

@@ -21,12 +21,12 @@ from hardner.tag.engine import BATCH_SIZE, EncodedTexts, Engine
 from hardner.tag.windows import (
     ScoredMention,
     Window,
+    attach_mentions,
     best_mentions,
     buffer_size,
     tag_in_order,
     windows_of,
     windows_of_tokens,
-    with_mentions,
 )
 from hardner.types import Document, Entity, Sentence, Span
 
@@ -137,7 +137,7 @@ class Predictor:
         """
         cut = ((document, windows_of(document)) for document in docs)
         for document, mentions in self._mentions(cut, batch_size, labels, min_score):
-            yield with_mentions(document, mentions)
+            yield attach_mentions(document, mentions)
 
     def spans(
         self,

@@ -18,7 +18,7 @@ from hardner.types import Sentence, Span
 
 _CHUNK = 2_048
 """Sentences that are read at once."""
-LONGEST_SENTENCE = 200
+MOST_WORDS = 200
 """Words; what is longer is no sentence, and nobody wants to label it."""
 _LEAST_CHANCE = 0.02
 """The probability of any mention below which a sentence is not considered."""
@@ -115,7 +115,7 @@ def _heads(model: _Scorer, label: str | None) -> list[HeadRef]:
 
 
 def _chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
-    stream = (s for s in sentences if 0 < len(s) <= LONGEST_SENTENCE)
+    stream = (s for s in sentences if 0 < len(s) <= MOST_WORDS)
     while chunk := list(islice(stream, _CHUNK)):
         yield chunk
 

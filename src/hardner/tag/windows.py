@@ -234,7 +234,7 @@ def _all(waiting: list[tuple[_Item, _Found]]) -> Iterator[tuple[_Item, list[Scor
     waiting.clear()
 
 
-def with_mentions(document: Document, mentions: Iterable[ScoredMention]) -> Document:
+def attach_mentions(document: Document, mentions: Iterable[ScoredMention]) -> Document:
     """The document with mentions, in the units of `windows_of`, in place of its entities."""
     if not document.sentences:
         return replace(document, entities=tuple(_entity(document.text, m) for m in mentions))
