@@ -188,12 +188,14 @@ class Trainer:
 
     def _train(self, params: Params, how: dict[str, Any], iterations: int) -> Params:
         plan = experiment(merged(self.table, how), {"train": {"iterations": iterations}})
-        heads = heads_for(plan.way(), self.tagger.encoder.size, len(self.source_data.names))
+        heads = heads_for(
+            plan.build_method(), self.tagger.encoder.size, len(self.source_data.names)
+        )
         tagger = replace(self.tagger, heads=heads)
         fresh = tagger.init(plan.seed) if heads != self.tagger.heads else params
         params = {n: params.get(n, p.to(self.device)).clone() for n, p in fresh.items()}
         store = self.source_data.store(tagger, self.source_data.train, self.device)
-        way, training = plan.way(), plan.training()
+        way, training = plan.build_method(), plan.training()
         draw = drawing(way, self.source_data.train, plan.train.tasks, plan.train.shots, 0)
         began = time.perf_counter()
         progress = initial_state(params, way, training)

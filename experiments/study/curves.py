@@ -73,7 +73,7 @@ class Study:
 
     def trainings(self) -> list[tuple[str, ...]]:
         """The losses of each training."""
-        outer = self.experiment.way().objective.outer
+        outer = self.experiment.build_method().objective.outer
         if unknown := {term.loss for term in outer} - TASKS.keys():
             raise HardnerError(f"{self.experiment.method}: {min(unknown)} is no task to be scored")
         if self.pairs and len(self.corpora) > 1:

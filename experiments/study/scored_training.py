@@ -97,7 +97,7 @@ class ScoredTraining:
             points: Snapshots to yield, at equal distances; the last is the end.
         """
         e = self.experiment
-        method, training = restricted(e.way(), losses), e.training()
+        method, training = restricted(e.build_method(), losses), e.training()
         shares = self._source_data.shares(e.data.shares)
         method = replace(method, objective=replace(method.objective, shares=shares))
         start = {name: value.clone() for name, value in self._network[1].items()}

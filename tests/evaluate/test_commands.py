@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -203,12 +204,14 @@ def test_ctrl_c_stops_a_training_where_it_can_go_on(call, tmp_path, monkeypatch)
     arguments = ("evaluate", "hgda.toml", "--corpora", "Gene", "--shots", "3", "--samples", 1)
 
     def interrupted(experiment, folder, on_progress, stop):
-        def told(news):
-            on_progress(news)
-            if news.standing.iteration == 2:
-                os.kill(os.getpid(), signal.SIGINT)
+        done = count(1)
 
-        return run_experiment(experiment, folder, told, stop)
+        def asked():  # after each iteration
+            if next(done) == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+            return stop()
+
+        return run_experiment(experiment, folder, on_progress, asked)
 
     with monkeypatch.context() as patch:
         patch.setattr(training, "run_experiment", interrupted)

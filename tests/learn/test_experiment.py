@@ -145,7 +145,7 @@ def test_the_papers_values() -> None:
     """HGDA's appendix; MetaNER, section 5.1.2; MT-BioNER and multi-granularity, sections 4.2."""
     hgda = experiment({"train": {"shots": 8}})
     assert hgda.training().rate == pytest.approx(0.005)  # 1e-2 * sqrt(8 / 32)
-    assert hgda.way().objective.inner.rate == pytest.approx(0.005)
+    assert hgda.build_method().objective.inner.rate == pytest.approx(0.005)
     assert hgda.training().optimizer.momentum == 0.9
     assert hgda.training().optimizer.weight_decay == 1e-6
     assert (hgda.training().clip, hgda.training().dropout, hgda.inner.weight) == (5.0, 0.2, 1.0)
@@ -156,7 +156,7 @@ def test_the_papers_values() -> None:
     assert (bert.training().rate, bert.decoder.kind, bert.encoder.limit) == (1e-5, "softmax", 256)
     metaner = experiment({"method": "metaner", "preset": "metaner"})
     assert (metaner.encoder.kind, metaner.decoder.scheme) == ("bigru", "IOBES")
-    assert (metaner.way().objective.inner.rate, metaner.training().rate) == (1e-4, 1e-3)
+    assert (metaner.build_method().objective.inner.rate, metaner.training().rate) == (1e-4, 1e-3)
     assert (metaner.encoder.filters, metaner.encoder.recurrent) == (100, 0)
     assert metaner.encoder.train_words
     assert metaner.train.dropout == 0.5

@@ -1,7 +1,6 @@
-"""``hardner evaluate``: put models through a protocol, as far as that is not done yet."""
+"""``hardner evaluate``: score models under a protocol, as far as that is not done yet."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,8 +23,6 @@ from hardner.cli.train import PLUGIN_OPTION
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from hardner.corpora import Corpora
     from hardner.evaluate.execute import CellDone, EvaluationFolders
     from hardner.evaluate.protocols import Protocol, Size
@@ -52,12 +49,6 @@ def parse_sizes(text: str) -> "tuple[Size, ...]":
     return tuple(sizes)
 
 
-def _sizes(text: str | None) -> str | None:
-    if text is not None:
-        parse_sizes(text)
-    return text
-
-
 def evaluate_command(
     systems: Annotated[
         list[Path],
@@ -78,7 +69,7 @@ def evaluate_command(
     ] = None,
     shots: Annotated[
         str | None,
-        typer.Option(callback=_sizes, help="Sentences (5,10) or shares (0.1,1.0) to learn from."),
+        typer.Option(help="Sentences (5,10) or shares (0.1,1.0) to learn from."),
     ] = None,
     samples: Annotated[int | None, typer.Option(min=1, help="Draws of each size.")] = None,
     root: Annotated[
@@ -138,29 +129,29 @@ def evaluate_command(
     plan = replace(
         plan,
         targets=tuple(corpora.split(",")) if corpora else plan.targets,
-        sizes=parse_sizes(shots) if shots else plan.sizes,
+        sizes=parse_sizes(shots) if shots is not None else plan.sizes,
         samples=samples or plan.samples,
         natural=natural,
         unlabelled=unlabelled,
     )
     for path in systems:
-        entry = SystemLoader(path, out, name, preset, vectors, device, root, catalogue, plugin)
-        with message_on_interrupt(_KEPT), _listening() as board:
-            system = entry(plan, board.trains)
-            desk = EvaluationFolders(
-                root or Path(system.root), out, predictions, catalogue or system.catalogue
-            )
-            own = _for(plan, system, path, Corpora.under(desk.root, desk.catalogue))
-            board.opens(system.method, own)
-            for done in _scored(own, entry, system, desk, engine, address):
-                board.hears(done)
+        loader = SystemLoader(path, out, name, preset, vectors, device, root, catalogue, plugin)
+        board = _EvaluationBar()
+        with message_on_interrupt(_KEPT), warnings_on_stderr(), board.bar:
+            system = loader(plan, board.training)
+            where = root or Path(system.root)
+            folders = EvaluationFolders(where, out, predictions, catalogue or system.catalogue)
+            own = _allowed(plan, system, path, Corpora.under(where, folders.catalogue))
+            board.start(system.method, own)
+            for done in _scored(own, loader, system, folders, engine, address):
+                board.scored(done)
     file = out / f"{plan.name}.jsonl"
     stderr.print(f"{file}; next: hardner table {file}", markup=False)
 
 
 @dataclass(frozen=True)
 class SystemLoader:
-    """How a contender is made, here or on another machine."""
+    """Loads a system, here or on a worker of another machine."""
 
     path: Path
     out: Path
@@ -173,7 +164,7 @@ class SystemLoader:
     plugins: list[Path] | None
 
     def __call__(self, plan: "Protocol", on_progress: "ProgressCallback | None" = None) -> "System":
-        """Args: ``on_progress`` hears of its training, which Ctrl-C stops where it can go on."""
+        """The system; with ``on_progress``, Ctrl-C stops its training where it can go on."""
         from hardner.evaluate.system import system_of_folder
         from hardner.evaluate.training import system_of_experiment
         from hardner.jobs.device import resolve_device
@@ -199,40 +190,42 @@ class SystemLoader:
 
     @property
     def trains(self) -> bool:
-        """Whether there is an experiment to be run first."""
+        """Whether an experiment is to be trained first."""
         return self.path.suffix == ".toml" or not self.path.exists()
 
 
 def _scored(
     plan: "Protocol",
-    entry: SystemLoader,
+    loader: SystemLoader,
     system: "System",
-    desk: "EvaluationFolders",
+    folders: "EvaluationFolders",
     engine: EngineChoice,
     address: str | None,
 ) -> "Iterator[CellDone]":
     from hardner.evaluate.execute import execute
 
     if engine is EngineChoice.local:
-        return execute(plan, system, desk)
+        return execute(plan, system, folders)
     from hardner.scale.evaluation import execute_on_ray
 
-    # Workers may run in another folder than this one.
-    catalogue = str(Path(desk.catalogue).resolve()) if desk.catalogue else ""
-    afar = replace(
-        entry,
-        path=entry.path.resolve() if entry.path.exists() else entry.path,
-        out=entry.out.resolve(),
+    # Workers run in a folder of their own, so that all paths must be absolute.
+    root, out = folders.root.resolve(), folders.out.resolve()
+    catalogue = str(Path(folders.catalogue).resolve()) if folders.catalogue else ""
+    remote = replace(
+        loader,
+        path=loader.path.resolve() if loader.path.exists() else loader.path,
+        out=out,
         device=system.device,
-        root=desk.root.resolve(),
+        root=root,
         catalogue=catalogue,
+        plugins=[file.resolve() for file in loader.plugins or ()],
     )
-    there = replace(desk, root=desk.root.resolve(), out=desk.out.resolve(), catalogue=catalogue)
-    return execute_on_ray(plan, afar, entry.trains, there, address)
+    there = replace(folders, root=root, out=out, catalogue=catalogue)
+    return execute_on_ray(plan, remote, loader.trains, there, address)
 
 
-def _for(plan: "Protocol", system: "System", path: Path, corpora: "Corpora") -> "Protocol":
-    """The plan without targets that the model may not be tested on."""
+def _allowed(plan: "Protocol", system: "System", path: Path, corpora: "Corpora") -> "Protocol":
+    """The protocol with those targets alone that the model did not train on."""
     if not system.target:
         return plan
     wanted = system.target.casefold()
@@ -243,38 +236,26 @@ def _for(plan: "Protocol", system: "System", path: Path, corpora: "Corpora") -> 
     return replace(plan, targets=own)
 
 
-@dataclass
-class _Board:
-    """A bar on a terminal, else a line for what is done."""
+class _EvaluationBar:
+    """A bar on a terminal, else a line for each scored cell."""
 
-    progress: "Progress"
-    task: "TaskID"
-    method: str = ""
+    def __init__(self) -> None:
+        self.bar, self.method = progress_bar(), ""
+        self.task = self.bar.add_task("reading", total=None)
 
-    def opens(self, method: str, plan: "Protocol") -> None:
-        """Before the first sample of a contender."""
+    def start(self, method: str, plan: "Protocol") -> None:
         self.method = method
         total = len(plan.targets) * len(plan.sizes) * plan.samples
-        self.progress.update(self.task, description=method, total=total)
+        self.bar.update(self.task, description=method, total=total)
 
-    def trains(self, told: "RunProgress") -> None:
-        """While it is trained."""
+    def training(self, told: "RunProgress") -> None:
         what = f"{self.method}, training, {told.done:,} iterations"
-        self.progress.update(self.task, description=what)
+        self.bar.update(self.task, description=what)
 
-    def hears(self, done: "CellDone") -> None:
-        """When some samples are scored."""
+    def scored(self, done: "CellDone") -> None:
         size = f"{done.size} shots" if isinstance(done.size, int) else f"{done.size:.0%}"
         what = f"{self.method}, {done.corpus}, {size}"
-        self.progress.update(self.task, advance=len(done.samples), description=what)
-        if done.f1 is not None and self.progress.disable:
+        self.bar.update(self.task, advance=len(done.samples), description=what)
+        if done.f1 is not None and self.bar.disable:
             many = f"{len(done.samples)} sample{'s' if len(done.samples) > 1 else ''}"
             stderr.print(f"{what}: F1 {done.f1:.3f} ({many})", markup=False)
-
-
-@contextmanager
-def _listening() -> Iterator[_Board]:
-    progress = progress_bar()
-    board = _Board(progress, progress.add_task("reading", total=None))
-    with warnings_on_stderr(), progress:
-        yield board

@@ -1,4 +1,4 @@
-"""Put a contender through a protocol: one function for all of them."""
+"""Score a system under a protocol, one cell (a corpus and a sample size) after the other."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -15,11 +15,11 @@ from hardner.evaluate.results import (
     record_config,
     software_versions,
 )
-from hardner.evaluate.runners import Drawn, Runner, ScoredSamples, runner_for
+from hardner.evaluate.runners import Drawn, ScoredSamples, runner_for
 from hardner.evaluate.samples import SampleBook, draw_sample, sample_pool
 from hardner.evaluate.score import ErrorCounts
 from hardner.evaluate.system import System
-from hardner.types import Corpus, Sentence
+from hardner.types import Corpus
 
 
 @dataclass(frozen=True)
@@ -27,77 +27,76 @@ class EvaluationFolders:
     """Where corpora lie and results go."""
 
     root: Path
+    """The folder that holds the corpora's folders."""
     out: Path
     predictions: bool = False
-    """Whether to keep what was predicted."""
+    """Whether predicted mentions are kept beside the results."""
     catalogue: str | Path = ""
-    """A user's own, beside the built-in one."""
+    """A file of the user's own corpora, beside the built-in catalogue."""
 
 
 @dataclass(frozen=True)
 class CellDone:
-    """Some samples of a cell that are there now."""
+    """Samples of a cell whose results are on the disk."""
 
     corpus: str
     size: Size
     samples: tuple[int, ...]
     f1: float | None
-    """Their mean; None where they had been there before."""
+    """Their mean; None where the results had been there before."""
 
 
-def execute(protocol: Protocol, system: System, desk: EvaluationFolders) -> Iterator[CellDone]:
-    """Score what is not yet scored; yields whenever results have reached the disk."""
-    work = _Work(protocol, system, desk)
+def execute(protocol: Protocol, system: System, folders: EvaluationFolders) -> Iterator[CellDone]:
+    """Score what has no result yet; yields whenever results have reached the disk."""
+    evaluation = _Evaluation(protocol, system, folders)
     joint = protocol.together and system.train == "sources and target"
-    corpora = Corpora.under(desk.root, desk.catalogue)
+    corpora = Corpora.under(folders.root, folders.catalogue)
     for names in [protocol.targets] if joint else [(name,) for name in protocol.targets]:
-        found = [corpora.load(name) for name in names]
-        for corpus in found:
+        targets = [corpora.load(name) for name in names]
+        for corpus in targets:
             if not corpus.test:
                 raise HardnerError(f"{corpus.name} has no test sentences")
-        yield from work.on(found)
+        yield from evaluation.score(targets)
 
 
-class _Work:
-    def __init__(self, protocol: Protocol, system: System, desk: EvaluationFolders) -> None:
-        self.protocol, self.system, self.desk = protocol, system, desk
-        self.file = ResultFile(desk.out / f"{protocol.name}.jsonl")
-        self.book = SampleBook(desk.out / "samples.json")
-        self.config = record_config(desk.out, system.config)
+class _Evaluation:
+    def __init__(self, protocol: Protocol, system: System, folders: EvaluationFolders) -> None:
+        self.protocol, self.system, self.folders = protocol, system, folders
+        self.file = ResultFile(folders.out / f"{protocol.name}.jsonl")
+        self.book = SampleBook(folders.out / "samples.json")
+        self.config = record_config(folders.out, system.config)
 
-    def on(self, found: Sequence[Corpus]) -> Iterator[CellDone]:
-        """All sizes of a target, or of targets that one model is trained for."""
-        pools = {corpus.name: sample_pool(corpus, self.protocol.splits) for corpus in found}
-        entered: Runner | None = None
-        for size in self.protocol.sizes:
-            natural = self.protocol.natural
+    def score(self, targets: Sequence[Corpus]) -> Iterator[CellDone]:
+        """All sizes of a target, or of several that one model is trained for."""
+        protocol, runner = self.protocol, None
+        pools = {corpus.name: sample_pool(corpus, protocol.splits) for corpus in targets}
+        for size in protocol.sizes:
             drawn: Drawn = {
-                sample: {n: draw_sample(n, p, size, sample, natural) for n, p in pools.items()}
-                for sample in range(self.protocol.samples)
+                sample: {
+                    name: draw_sample(name, pool, size, sample, protocol.natural)
+                    for name, pool in pools.items()
+                }
+                for sample in range(protocol.samples)
             }
-            for corpus in found:
-                if isinstance(size, int):
-                    self._write_down(corpus, size, drawn, pools[corpus.name])
-                held = [s for s in drawn if self._held(corpus, size, s, drawn)]
-                if held:
-                    yield CellDone(corpus.name, size, tuple(held), None)
-            missing = [s for s in drawn if any(not self._held(c, size, s, drawn) for c in found)]
-            if not missing:
-                continue
-            if entered is None:
-                wanted = self.desk.predictions
-                more = self.protocol.unlabelled
-                entered = runner_for(self.system, found, pools, wanted, more)
-            for scored in entered.scores(size, {s: drawn[s] for s in missing}):
+            for corpus in targets:
+                if isinstance(size, int):  # shares would fill the book with most of a corpus
+                    pool = pools[corpus.name]
+                    ids = {s: [pool[i].id for i in rows[corpus.name]] for s, rows in drawn.items()}
+                    self.book.add(corpus.name, size, ids, protocol.natural)
+                if there := [s for s in drawn if self._is_scored(corpus, size, s, drawn)]:
+                    yield CellDone(corpus.name, size, tuple(there), None)
+            missing = {
+                sample: rows
+                for sample, rows in drawn.items()
+                if not all(self._is_scored(corpus, size, sample, drawn) for corpus in targets)
+            }
+            if missing and runner is None:  # made late: it may train a model
+                wanted, unlabelled = self.folders.predictions, protocol.unlabelled
+                runner = runner_for(self.system, targets, pools, wanted, unlabelled)
+            for scored in runner.scores(size, missing) if runner and missing else ():
                 yield self._keep(scored, size, drawn)
 
-    def _write_down(
-        self, corpus: Corpus, shots: int, drawn: Drawn, pool: Sequence[Sentence]
-    ) -> None:
-        ids = {s: [pool[row].id for row in rows[corpus.name]] for s, rows in drawn.items()}
-        self.book.add(corpus.name, shots, ids, self.protocol.natural)
-
-    def _held(self, corpus: Corpus, size: Size, sample: int, drawn: Drawn) -> bool:
+    def _is_scored(self, corpus: Corpus, size: Size, sample: int, drawn: Drawn) -> bool:
         return self.file.holds(self._result(corpus, size, sample, drawn, {}, 0.0).key)
 
     def _keep(self, scored: ScoredSamples, size: Size, drawn: Drawn) -> CellDone:
@@ -107,7 +106,7 @@ class _Work:
         ]
         if scored.predictions:
             write_predictions(
-                self.desk.out / "predictions", results, scored.corpus.test, scored.predictions
+                self.folders.out / "predictions", results, scored.corpus.test, scored.predictions
             )
         self.file.append(results)
         mean = sum(result.score.f1 for result in results) / len(results)
@@ -124,8 +123,7 @@ class _Work:
     ) -> Result:
         whole = sum(labels.values(), ErrorCounts())
         several = {label: part.score for label, part in labels.items()} if len(labels) > 1 else {}
-        score, kinds = whole.score, asdict(whole)
-        del kinds["tp"]
+        score = whole.score
         return Result(
             protocol=self.protocol.name,
             method=self.system.method,
@@ -140,7 +138,7 @@ class _Work:
             tp=score.tp,
             fp=score.fp,
             fn=score.fn,
-            kinds=kinds,
+            kinds={kind: count for kind, count in asdict(whole).items() if kind != "tp"},
             labels={label: [s.tp, s.fp, s.fn] for label, s in several.items()},
             unlabelled=self.protocol.unlabelled,
             seed=self.system.seed,

@@ -1,4 +1,4 @@
-"""What is drawn of a target: the same for every method, and written down once."""
+"""The samples of labelled sentences: the same for every system, and written down once."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,11 @@ def sample_pool(corpus: Corpus, splits: Sequence[str]) -> tuple[Sentence, ...]:
 def draw_sample(
     corpus: str, sentences: Sequence[Sentence], size: Size, sample: int, natural: bool = False
 ) -> tuple[int, ...]:
-    """Which of the sentences make up a sample; a share is drawn regardless of entities."""
+    """The rows of the sentences in a sample.
+
+    Unless it is ``natural``, a number of sentences is drawn from those with an entity; a share
+    always is natural.
+    """
     if isinstance(size, int):
         return few_shot(corpus, sentences, size, sample, natural=natural)
     if size >= 1:

@@ -1,4 +1,4 @@
-"""Train what a protocol needs, from one experiment: a run a target, or a run a sample."""
+"""Train the models that a protocol needs from one experiment: one for each target, or sample."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,10 +24,10 @@ from hardner.model.tagger import Model
 from hardner.schemes import spans_to_tags
 from hardner.types import Corpus, Sentence
 
-_Domains = Mapping[str, Sequence[Sequence[Sentence]]]
-"""By name, sentences to train on, devel sentences and perhaps test sentences."""
+_Splits = Mapping[str, Sequence[Sequence[Sentence]]]
+"""By domain, the sentences of train, devel and perhaps test."""
 StopWatcher = Callable[[], AbstractContextManager[Callable[[], bool]]]
-"""Looks out, while a training lasts, for what is to stop it."""
+"""A context for the time of a training, which gives a function that says whether to stop."""
 
 
 def system_of_experiment(
@@ -39,20 +39,21 @@ def system_of_experiment(
     on_progress: ProgressCallback = lambda _: None,
     watch: StopWatcher = lambda: nullcontext(lambda: False),
 ) -> System:
-    """A contender that is trained when it is needed; its runs are kept, and gone on with.
+    """A system that is trained when it is needed; its runs are kept, and gone on with.
 
     Args:
         experiment: How to train. Its target, and its corpora if it names none, are set as the
             protocol needs.
-        protocol: What it will be put through.
+        protocol: What the system is scored under.
         runs: The folder for its runs.
         name: Of its row; one of `BASELINES` also says what to train on and whether to adapt.
         preset: Of the adaptation; by default the experiment's own.
-        heard: Told of the training.
-        watch: What it gives is asked after each iteration whether to stop.
+        on_progress: Told of the training.
+        watch: Says after each iteration whether to stop.
     """
     plan = BASELINES.get(name)
-    if plan and plan.merged and experiment.way().draw != "split":  # which needs several domains
+    if plan and plan.merged and experiment.build_method().draw != "split":
+        # One decoder for all domains; methods that split the domains need several, though.
         experiment = replace(experiment, decoder=replace(experiment.decoder, per="all"))
     device = resolve_device(experiment.device)
     made = make_system(experiment, experiment.encoder.kind, protocol, name, preset, device)
@@ -62,7 +63,7 @@ def system_of_experiment(
 
 @dataclass
 class Trainer:
-    """Trains a model for some targets; the last one is kept at hand."""
+    """Trains a model for some targets, and keeps the last one in memory."""
 
     experiment: Experiment
     protocol: Protocol
@@ -75,24 +76,24 @@ class Trainer:
 
     def __call__(
         self,
-        found: Sequence[Corpus],
+        targets: Sequence[Corpus],
         drawn: Mapping[str, Sequence[Sentence]],
         sample: SampleDraw | None,
     ) -> Model:
-        """The model for some targets, of which it may see what is drawn."""
-        name = self._name(found, sample)
+        """The model for some targets, trained on their drawn sentences too, if there are any."""
+        name = self._run_name(targets, sample)
         if self._last is None or self._last[0] != name:
-            experiment = self._with_target(found, drawn, self.runs / name)
-            if sample:  # all samples of a whole corpus are the same
+            experiment = self._for_targets(targets, drawn, self.runs / name)
+            if sample:  # samples of a whole corpus are all the same, so that seeds must differ
                 experiment = replace(experiment, seed=experiment.seed + sample.number)
             self._last = name, self._model(experiment, self.runs / name)
         return self._last[1]
 
-    def _name(self, found: Sequence[Corpus], sample: SampleDraw | None) -> str:
+    def _run_name(self, targets: Sequence[Corpus], sample: SampleDraw | None) -> str:
         """Of a run; one on the sources alone serves all targets that leave the same ones out."""
         if sample:
-            return "-".join([*(corpus.name for corpus in found), *map(str, sample)])
-        return found[0].domain if self._leaves_out(found) else "sources"
+            return "-".join([*(corpus.name for corpus in targets), *map(str, sample)])
+        return targets[0].domain if self._leaves_out(targets) else "sources"
 
     def _model(self, experiment: Experiment, folder: Path) -> Model:
         if self.train == "nothing":
@@ -105,71 +106,68 @@ class Trainer:
             model = Model(*load_model(folder / MODEL_FOLDER))
         return Model(model.tagger, {n: p.to(self.device) for n, p in model.params.items()})
 
-    def _with_target(
-        self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], folder: Path
+    def _for_targets(
+        self, targets: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], folder: Path
     ) -> Experiment:
-        """The experiment on the sources alone, or on sentences written for it."""
+        """The experiment on the sources alone, or on a folder of sentences written for it."""
         e = self.experiment
         if not drawn:
-            target = found[0].domain if self._leaves_out(found) else ""
-            data = replace(e.data, corpora=self._sources(found))
-            return replace(e, target=target, data=data)
+            target = targets[0].domain if self._leaves_out(targets) else ""
+            return replace(e, target=target, data=replace(e.data, corpora=self._sources(targets)))
         root = folder.with_name(folder.name + "-data")
-        domains = self._domains(found, drawn)
+        domains = self._training_sentences(targets, drawn)
         write_folders(root, domains)
         devel = e.devel if any(d for _, d in domains.values()) else replace(e.devel, every=0)
         data = replace(e.data, root=str(root), layout="folders", corpora=())
         return replace(e, target="", data=data, devel=devel)
-
-    def _sources(self, found: Sequence[Corpus]) -> tuple[str, ...]:
-        """The corpora that are trained on beside the targets."""
-        own = {c.name for c in found} | {c.domain for c in found}
-        domain_of = self._corpora.domain_of
-        return tuple(n for n in self._candidates() if own.isdisjoint((n, domain_of(n))))
 
     @property
     def _corpora(self) -> Corpora:
         return corpora_of(self.experiment)
 
     def _candidates(self) -> tuple[str, ...]:
-        """The experiment's own corpora, else the protocol's, else all folders of a root of them."""
-        data, p = self.experiment.data, self.protocol
-        there = {name for name in p.sources if self._corpora.holds(name)}
+        """The experiment's own corpora, else the protocol's, else all folders under its root."""
+        data, protocol, corpora = self.experiment.data, self.protocol, self._corpora
+        there = {name for name in protocol.sources if corpora.holds(name)}
         if data.corpora:
             return data.corpora
         if data.layout == "folders" and not there:
             return tuple(sorted(path.name for path in Path(data.root).iterdir() if path.is_dir()))
-        return tuple(name for name in p.sources if name not in p.optional or name in there)
+        return tuple(n for n in protocol.sources if n not in protocol.optional or n in there)
 
-    def _leaves_out(self, found: Sequence[Corpus]) -> bool:
+    def _sources(self, targets: Sequence[Corpus]) -> tuple[str, ...]:
+        """The corpora that are trained on beside the targets: those of other domains."""
+        own = {c.name for c in targets} | {c.domain for c in targets}
+        corpora = self._corpora
+        return tuple(n for n in self._candidates() if own.isdisjoint((n, corpora.domain_of(n))))
+
+    def _leaves_out(self, targets: Sequence[Corpus]) -> bool:
         """Whether any source is of a target's domain."""
-        domains = {corpus.domain for corpus in found}
-        domain_of = self._corpora.domain_of
-        return any(domain_of(name) in domains for name in self._candidates())
+        domains, corpora = {corpus.domain for corpus in targets}, self._corpora
+        return any(corpora.domain_of(name) in domains for name in self._candidates())
 
-    def _domains(
-        self, found: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]]
-    ) -> _Domains:
-        """What to train on, under the names of the decoders."""
-        parts = [(c, drawn[c.name], self._devel(c)) for c in found]
+    def _training_sentences(
+        self, targets: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]]
+    ) -> _Splits:
+        """What to train on, by the names of the decoders."""
+        # Where samples are drawn from the devel split too, none of it is left to stop by.
+        devel = "devel" not in self.protocol.splits
+        parts = [(c, drawn[c.name], c.devel if devel else ()) for c in targets]
         if self.train == "sources and target" and not self.protocol.together:
-            for name in self._sources(found):
-                corpus = self._corpora.load(name)
-                parts.append((corpus, corpus.train, corpus.devel))
+            corpora = self._corpora
+            sources = [corpora.load(name) for name in self._sources(targets)]
+            parts += [(corpus, corpus.train, corpus.devel) for corpus in sources]
         merged: dict[str, tuple[list[Sentence], list[Sentence]]] = {}
-        for corpus, train, devel in parts:
-            per = corpus.name if self.experiment.decoder.per == "corpus" else corpus.domain
-            held = merged.setdefault(per, ([], []))
-            held[0].extend(train)
-            held[1].extend(devel)
+        for corpus, train, devel_sentences in parts:
+            name = corpus.name if self.experiment.decoder.per == "corpus" else corpus.domain
+            splits = merged.setdefault(name, ([], []))
+            splits[0].extend(train)
+            splits[1].extend(devel_sentences)
         return merged
 
-    def _devel(self, corpus: Corpus) -> Sequence[Sentence]:
-        return () if "devel" in self.protocol.splits else corpus.devel
 
-
-def write_folders(root: Path, domains: _Domains) -> None:
-    """Sentences as a folder a domain, for an experiment whose layout is ``folders``."""
+def write_folders(root: Path, domains: _Splits) -> None:
+    """Write each domain's sentences as a folder, for an experiment whose layout is ``folders``."""
     for name, splits in domains.items():
         if "/" in name:
             raise HardnerError(f"{name!r} cannot be the name of a folder")

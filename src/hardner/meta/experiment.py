@@ -1,6 +1,6 @@
-"""An experiment: all that decides what a run does, from a TOML file and dotted overrides.
+"""An experiment: all settings of a training run, from a TOML file and dotted overrides.
 
-Every field is checked when it is made. Paths are as seen from where the command is run.
+Every field is checked when it is made. Paths are relative to the folder of the command.
 """
 
 import json
@@ -19,8 +19,8 @@ from hardner.config import (
     check_fields,
     make,
     merged,
+    parse_key,
 )
-from hardner.config import parse_key as parse_key
 from hardner.errors import FileError, HardnerError
 from hardner.files import read_text
 from hardner.meta.hypergradient import MetaGradient
@@ -40,17 +40,16 @@ class DataSection:
     root: str = "../shared/corpora"
     """The folder that holds the corpora's folders."""
     catalogue: str = ""
-    """A file of rows of your own beside those of the built-in catalogue."""
+    """A TOML file of corpora of your own, beside the built-in catalogue."""
     layout: Literal["catalogue", "folders"] = "catalogue"
-    """Corpora that the catalogue knows, or folders of ``train.tsv`` and ``devel.tsv`` that are
-    named after their domains."""
+    """Corpora of the catalogue, or folders of ``train.tsv`` and ``devel.tsv`` that are named after
+    their domains."""
     corpora: tuple[str, ...] = ()
-    """By name; none: the eight benchmark corpora, or every folder."""
+    """Their names; by default the eight benchmark corpora, or every folder."""
     shares: tuple[str, ...] = ()
-    """What the losses of a domain (or corpus) count, as in ``BC2GM=0.5``; 1 where none is
-    given. The lambda_i of MT-BioNER."""
+    """Loss weights by domain or corpus, such as ``BC2GM=0.5``; 1 by default (MT-BioNER)."""
     labels: tuple[str, ...] = ()
-    """Whose mentions are learnt; none: those of all."""
+    """The labels that are learnt; by default all."""
     joined: Share = 0.0
     """The share of each corpus's devel sentences, from the first on, that is trained on too."""
 
@@ -66,28 +65,28 @@ class EncoderSection:
     folder: str = ""
     """Of a pre-trained transformer, or of a BERT-like Hugging Face model."""
     limit: Count = 256
-    """Pieces that a transformer or BERT reads at once."""
+    """Subwords that a transformer or BERT reads at once."""
     frozen: bool = False
     """Whether multi-task training leaves the encoder as it is."""
     vectors: str = ""
-    """A file of word vectors for a BiLSTM or BiGRU; none: they start at random."""
+    """A file of word vectors for a BiLSTM or BiGRU; without one they start at random."""
     dimension: Count = 200
-    """Of a word's vector."""
+    """Of a word vector."""
     train_words: bool = False
-    """Whether the words' vectors learn."""
+    """Whether word vectors are trained."""
     hidden: Count = 128
-    """Of one direction of the BiLSTM or BiGRU."""
+    """Units of one direction of the BiLSTM or BiGRU."""
     skip: bool = False
-    """Whether decoders read a word's vectors beside what the BiLSTM or BiGRU makes of them."""
+    """Whether decoders also read the word vectors, past the BiLSTM or BiGRU."""
     letters: Count = 50
-    """Of a letter's vector."""
+    """Dimension of a character vector."""
     letters_from_words: bool = False
-    """Whether letters start as the mean of the vectors of the words that hold them, and are then
-    as wide as those (MetaBioNER)."""
+    """Whether character vectors start as the mean of the vectors of the words that hold them, and
+    have their dimension (MetaBioNER)."""
     filters: Whole = 50
-    """Of the convolution over letters; 0 for none."""
+    """Of the convolution over characters; 0 for none."""
     recurrent: Whole = 50
-    """Size of the BiLSTM over letters; 0 for none."""
+    """Units of the BiLSTM over characters, both directions together; 0 for none."""
 
     def __post_init__(self) -> None:
         check_fields(self, "encoder")
@@ -106,7 +105,7 @@ class DecoderSection:
     kind: DecoderKind = "crf"
     scheme: Literal["IOB2", "IOBES"] = "IOB2"
     per: Literal["domain", "corpus", "type", "all"] = "domain"
-    """What has a decoder of its own, and is a domain to the method; a type is one of a corpus."""
+    """What has a decoder of its own; ``type`` is each label of each corpus."""
 
     def __post_init__(self) -> None:
         check_fields(self, "decoder")
@@ -114,18 +113,18 @@ class DecoderSection:
 
 @dataclass(frozen=True)
 class InnerSection:
-    """``[inner]``: how tasks adapt."""
+    """``[inner]``: how tasks adapt in the inner loop."""
 
     steps: Count = 1
     rate: NonNegative = 1e-2
     optimizer: Literal["sgd", "adamw"] = "sgd"
     decoder: NonNegative = 1.0
-    """What the rate of decoders is multiplied with."""
+    """Factor on the learning rate of decoders."""
     fresh: bool = False
-    """Whether each task begins with a decoder that knows nothing, as a new type does."""
+    """Whether each task starts with a zero decoder, as a new entity type does."""
     meta_gradient: MetaGradient = "first"
     proximal: NonNegative = 0.0
-    """The pull back to the start; implicit meta-gradients need one."""
+    """Weight of the squared distance to the start, which implicit meta-gradients need."""
     weight: NonNegative = 1.0
     """Of the domain loss: lambda."""
 
@@ -135,7 +134,7 @@ class InnerSection:
 
 @dataclass(frozen=True)
 class TrainSection:
-    """``[train]``: how the shared parameters move."""
+    """``[train]``: the outer loop, or plain training."""
 
     iterations: Count = 10_000
     tasks: Count = 8
@@ -144,20 +143,20 @@ class TrainSection:
     """Sentences of a support, a query or a mini-batch: K."""
     rate: NonNegative = 1e-2
     scaled: bool = True
-    """Whether this and the inner rate are for 32 shots, and follow their square root (Eq. 3)."""
+    """Whether both rates are for 32 shots, and scale with the root of the shots (HGDA, Eq. 3)."""
     optimizer: Literal["sgd", "adamw"] = "sgd"
     momentum: Share = 0.9
     """Of SGD."""
     weight_decay: NonNegative = 1e-6
     warmup: Share = 0.0
-    """Share of the iterations over which the rate rises; then it falls linearly to zero."""
+    """Share of the iterations over which the rate rises; then it decays linearly to zero."""
     clip: NonNegative = 5.0
     """The largest norm of a gradient; 0 for any."""
     dropout: Share = 0.2
     precision: Literal["float32", "bfloat16"] = "float32"
     """Of the arithmetic on a GPU."""
     weight_interpolation: Share = 1.0
-    """How far the encoder that is kept is from its start: 1 is as trained, 0 as it began."""
+    """Of the encoder that is kept: 1 is the trained one, 0 the one at the start."""
     save: Count = 500
     """Iterations between two states that a run can go on from."""
 
@@ -167,14 +166,14 @@ class TrainSection:
 
 @dataclass(frozen=True)
 class DevelSection:
-    """``[devel]``: the source devel data decide which parameters are kept, and when to stop."""
+    """``[devel]``: the loss on source devel data decides which parameters are kept."""
 
     every: Whole = 500
     """Iterations between two scorings; 0: never, and the last parameters are kept."""
     episodes: Count = 128
-    """Tasks that are scored, always the same."""
+    """Tasks that are scored, always the same ones."""
     patience: Whole = 0
-    """Scorings without a new best after which the run ends; 0: it never ends early."""
+    """Scorings without a new best after which training stops early; 0: it never does."""
 
     def __post_init__(self) -> None:
         check_fields(self, "devel")
@@ -182,14 +181,14 @@ class DevelSection:
 
 @dataclass(frozen=True)
 class GranularitySection:
-    """``[granularity]``: the shares of the multi-granularity losses; 0 removes one."""
+    """``[granularity]``: the weights of the multi-granularity losses; 0 removes one."""
 
     tag: NonNegative = 1.0
     mtcls: NonNegative = 1.0
     bcls: NonNegative = 1.0
     mcls: NonNegative = 1.0
     pooling: Pooling = "max"
-    """How words become a sentence."""
+    """How word vectors become a sentence vector."""
 
     def __post_init__(self) -> None:
         check_fields(self, "granularity")
@@ -199,13 +198,13 @@ class GranularitySection:
 
 @dataclass(frozen=True)
 class Experiment:
-    """All that decides what a run does."""
+    """All settings of a training run."""
 
     method: str = "hgda"
     preset: str = "paper"
-    """What lies under the values of a file; see `hardner.meta.presets`."""
+    """Values for the keys that are not set; see `hardner.meta.presets`."""
     target: str = ""
-    """The domain whose corpora are left out; empty for none."""
+    """The domain whose corpora are left out of training; empty for none."""
     seed: int = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     data: DataSection = field(default_factory=DataSection)
@@ -229,10 +228,10 @@ class Experiment:
             raise HardnerError('decoder.kind: wpz compares words one by one: set it to "softmax"')
         if self.encoder.frozen and not self.method.startswith("multitask"):
             raise HardnerError(f"encoder.frozen: {self.method} learns through the encoder")
-        self.way()
+        self.build_method()  # refuses what the method cannot do
 
-    def way(self) -> Method:
-        """The method with the values of this experiment."""
+    def build_method(self) -> Method:
+        """The method with the settings of this experiment."""
         shares = {n: getattr(self.granularity, n) for n in ("tag", "mtcls", "bcls", "mcls")}
         settings = MethodSettings(
             steps=self.inner.steps,
@@ -250,7 +249,7 @@ class Experiment:
         return method(self.method, settings)
 
     def training(self) -> Training:
-        """How the shared parameters move."""
+        """The optimisation of the shared parameters."""
         t = self.train
         momentum = t.momentum if t.optimizer == "sgd" else 0.0
         return Training(
@@ -274,8 +273,9 @@ class Experiment:
 
 
 def experiment(table: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> Experiment:
-    """From the values of a file and those that replace them, with the preset under both."""
+    """The preset's values, with those of a file and then the overrides on top."""
     given = with_new_names(merged(table, overrides or {}))
+    # A preset depends on the kind of encoder, which the preset itself may set.
     name = str(given.get("preset", Experiment.preset))
     encoder = merged(training_preset(name, ""), given).get("encoder", {})
     kind = encoder.get("kind", EncoderSection.kind) if isinstance(encoder, Mapping) else ""

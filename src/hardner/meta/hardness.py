@@ -66,7 +66,7 @@ class Hardness:
         if not (folder / EXPERIMENT_FILE).is_file():
             raise FileError(folder, f"no run: there is no {EXPERIMENT_FILE} in it")
         experiment = read_experiment(folder / EXPERIMENT_FILE)
-        used = experiment.way().objective.weighting == "hardness"
+        used = experiment.build_method().objective.weighting == "hardness"
         found = list(read_log(folder / LOG_FILE))
         if not found:
             raise FileError(folder / LOG_FILE, "no iteration is logged yet")
@@ -108,7 +108,7 @@ def hardest_tasks(
     sources, seen = source_data.train, source_data.fingerprint()
     if state.is_dir() and checkpoint.load_checkpoint(state).config["sentences"] != seen:
         raise FileError(folder, "its corpora have changed, so its tasks cannot be drawn again")
-    draw = draw_episodes(e.way(), sources, e.train.tasks, e.train.shots, e.seed)
+    draw = draw_episodes(e.build_method(), sources, e.train.tasks, e.train.shots, e.seed)
     ranks = {}
     for iteration in iterations:
         drawn = zip(draw(iteration), found.weights[iteration], strict=True)

@@ -64,7 +64,7 @@ def build_network(
         )
         if of.vectors:
             encoder, given = _with_vectors(encoder, experiment, source_data, cache, reading)
-    heads = heads_for(experiment.way(), encoder.size, len(source_data.names))
+    heads = heads_for(experiment.build_method(), encoder.size, len(source_data.names))
     decoder = experiment.decoder
     tagger = Tagger(encoder, source_data.tag_sets(decoder.scheme), decoder.kind, heads)
     return tagger, tagger.init(experiment.seed) | given

@@ -107,7 +107,7 @@ class _Run:
         self.device = resolve_device(experiment.device)
         self.source_data = load_source_data(experiment)
         self.fingerprint = self.source_data.fingerprint()
-        way, shares = experiment.way(), self.source_data.shares(experiment.data.shares)
+        way, shares = experiment.build_method(), self.source_data.shares(experiment.data.shares)
         self.method = replace(way, objective=replace(way.objective, shares=shares))
         self.training = experiment.training()
         with ranks.first():  # which keeps the word vectors it reads, for the others to find
@@ -237,7 +237,7 @@ def _scorer(
         return None
     if source_data.devel is None:
         raise HardnerError("devel.every: no source has devel sentences; set it to 0")
-    method, train = experiment.way(), experiment.train
+    method, train = experiment.build_method(), experiment.train
     mixed = replace(method, draw="shuffled") if method.draw == "in turn" else method
     draw = drawing(mixed, source_data.devel, train.tasks, train.shots, seed=0)
     try:
