@@ -92,7 +92,7 @@ def contests(table: ResultTable) -> Iterator[str]:
             ahead = [
                 fmean(values) > bar.value
                 for corpus in BENCHMARK
-                if len(values := table.cell(k, row, corpus).values.values()) == WHOLE
+                if len(values := table.cells[k, row, corpus].values.values()) == WHOLE
                 and (bar := bars.get((k, corpus)))
             ]
             cells.append(f"{sum(ahead)} of {len(ahead)}" if ahead else "-")

@@ -82,7 +82,7 @@ def _ratios(table: ResultTable) -> Iterator[str]:
     yield "|---" * (len(table.sizes) + 2) + "|"
     for corpus in (corpus for corpus in table.corpora if corpus in table.run):
         for row in table.rows:
-            means = [table.cell(size, row, corpus).mean for size in table.sizes]
+            means = [table.cells[size, row, corpus].mean for size in table.sizes]
             shown = ["not run" if mean is None else f"{mean:.3f}"[1:] for mean in means]
             yield f"| {corpus} | {table.label(row)} | {' | '.join(shown)} |"
     if left := ", ".join(corpus for corpus in table.corpora if corpus not in table.run):
@@ -96,7 +96,7 @@ def _ablations(table: ResultTable) -> Iterator[str]:
     yield f"MetaNER, Figure 8, on {ABLATED}: the mean of the samples.\n"
     yield "| | F1 | less than all of it |"
     yield "|---|---|---|"
-    means = {row.method: table.cell(1.0, row, ABLATED).mean for row in table.rows}
+    means = {row.method: table.cells[1.0, row, ABLATED].mean for row in table.rows}
     whole = means["MetaNER"]
     for name, difference in ABLATIONS.items():
         mean = means.get(name)
@@ -127,6 +127,6 @@ def _claims(table: ResultTable, claims: dict[tuple[str, str], str]) -> Iterator[
 def _differences(table: ResultTable, one: TableRow, other: TableRow) -> list[float]:
     """On each corpus that both have been run on."""
     cells = [
-        [table.cell(1.0, row, corpus).mean for row in (one, other)] for corpus in table.corpora
+        [table.cells[1.0, row, corpus].mean for row in (one, other)] for corpus in table.corpora
     ]
     return [a - b for a, b in cells if a is not None and b is not None]

@@ -68,7 +68,7 @@ def _compared(
     table: ResultTable, size: Size, pair: tuple[TableRow, TableRow], whole: int
 ) -> tuple[Comparison, int] | None:
     """Two rows on the corpora that both have all samples of, and how many these are."""
-    each = [[table.cell(size, row, corpus).values for row in pair] for corpus in table.corpora]
+    each = [[table.cells[size, row, corpus].values for row in pair] for corpus in table.corpora]
     full = [cells for cells in each if all(len(values) == whole for values in cells)]
     if not full:
         return None

@@ -5,7 +5,8 @@ from collections import Counter
 from evaluate.strategies import corpora
 from hypothesis import given
 
-from hardner.evaluate.errors import Mistake, PredictedSentence, find_mistakes, total_counts
+from hardner.evaluate.errors import Mistake, PredictedSentence, find_mistakes
+from hardner.evaluate.score import ErrorCounts, count_errors
 from hardner.types import Sentence, Span
 
 WORDS = ("the", "renal", "cell", "carcinoma", "of", "the", "old", "mouse", "was", "small")
@@ -64,7 +65,9 @@ def test_every_wrong_mention_is_in_a_mistake(found):
         predicted(right, ours, tuple("w" * length), str(i))
         for i, (length, right, ours) in enumerate(found)
     ]
-    counts, total = Counter(), total_counts(held)
+    counts = Counter()
+    both = [p.sentence.spans for p in held], [p.found for p in held]
+    total = sum(count_errors(*both).values(), ErrorCounts())
     for mistake in find_mistakes(held):
         counts[mistake.kind] += mistake.count
     assert counts["missed"] == total.missed

@@ -5,9 +5,9 @@ from evaluate.made import of_f1
 
 from hardner.catalogue import BENCHMARK
 from hardner.errors import FileError, HardnerError
-from hardner.evaluate.plots import FIGURES, figure_style, write_figure
+from hardner.evaluate.plots import FIGURES, RC_PARAMS, write_figure
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 FEW = [
     of_f1(min(9, 2 + i + k + s), method=method, corpus=corpus, size=size, sample=s)
@@ -63,7 +63,7 @@ def drawn(figure):
     ids=[*GIVEN, "shots of many rows", "errors of many rows"],
 )
 def test_all_text_lies_within_the_page_and_apart(kind, given):
-    with figure_style():
+    with matplotlib.rc_context(RC_PARAMS):
         figure = FIGURES[kind](given)
         figure.draw_without_rendering()
         boxes = {item: item.get_window_extent() for item in drawn(figure) if item.get_text()}
@@ -79,20 +79,20 @@ def test_all_text_lies_within_the_page_and_apart(kind, given):
 
 
 def test_rows_are_told_apart_however_many_there_are():
-    with figure_style():
+    with matplotlib.rc_context(RC_PARAMS):
         axes, *_ = FIGURES["shots"](MANY).axes
     looks = {(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}
     assert len(looks) == 21
 
 
 def test_only_what_was_run_has_a_panel():
-    with figure_style():
+    with matplotlib.rc_context(RC_PARAMS):
         figure = FIGURES["ratios"](RATIOS)
     assert {axes.get_title() for axes in figure.axes} == {"re3d", "MIT-movie"}
 
 
 def test_curves_are_not_cut():
-    with figure_style():
+    with matplotlib.rc_context(RC_PARAMS):
         figure = FIGURES["shots"](FEW)
         tops = {axes.get_ylim()[1] for axes in figure.axes}
         highest = max(

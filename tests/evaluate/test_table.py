@@ -89,10 +89,12 @@ def test_rows_with_unlabelled_text_stand_beside_those_without():
         "HGDA + 300 unlabelled",
         "HGDA + 1,200 unlabelled",
     ]
-    means = [table.cell(5, row, "NCBI-disease").mean for row in table.rows]
+    means = [table.cells[5, row, "NCBI-disease"].mean for row in table.rows]
     assert means == pytest.approx([0.45, 0.5, 0.6])
-    assert table.cell(5, table.rows[2], "NCBI-disease").comparison.difference == pytest.approx(0.15)
-    theirs = [table.cell(5, row, "NCBI-disease").published for row in table.rows]
+    assert table.cells[5, table.rows[2], "NCBI-disease"].comparison.difference == pytest.approx(
+        0.15
+    )
+    theirs = [table.cells[5, row, "NCBI-disease"].published for row in table.rows]
     assert [figure is not None for figure in theirs] == [True, False, False]
 
 
@@ -120,7 +122,7 @@ def test_encoders_have_their_own_published_rows():
     assert published_names("few_shot", "encoder alone", "transformer") == ["BioBERT"]
     assert published_names("heterogeneous", "FineTuning", "bert") == ["FineTuning"]
     (table,) = build_tables([result(encoder="bert")])
-    assert table.cell(5, table.rows[0], "NCBI-disease").published.value == 0.2285
+    assert table.cells[5, table.rows[0], "NCBI-disease"].published.value == 0.2285
 
 
 def test_what_only_the_first_form_published_says_so():
@@ -140,7 +142,7 @@ def test_the_best_published_means_are_those_of_the_papers():
 def test_cells_hold_what_the_statistics_module_says():
     values = (3, 5, 6, 2, 4)
     (table,) = build_tables([of_f1(f, sample=i) for i, f in enumerate(values)])
-    cell = table.cell(5, table.rows[0], "NCBI-disease")
+    cell = table.cells[5, table.rows[0], "NCBI-disease"]
     assert cell.mean == pytest.approx(mean(v / 10 for v in values))
     assert cell.deviation == pytest.approx(stdev(v / 10 for v in values))
     assert cell.difference == pytest.approx(0.4 - 0.3001)
@@ -165,9 +167,9 @@ def test_comparisons_are_paired_and_corrected():
     }
     # the mean over one corpus is that corpus again: each test is there twice
     fair = holm([raw["HGDA"], raw["HGDA"], raw["HGDA-NEs"], raw["HGDA-NEs"]])
-    assert table.cell(5, rows["HGDA"], "A").p_holm == pytest.approx(fair[0])
-    assert table.cell(5, rows["HGDA-NEs"], "A").p_holm == pytest.approx(fair[2])
-    assert table.cell(5, rows["MAML"], "A").p_holm is None
+    assert table.cells[5, rows["HGDA"], "A"].p_holm == pytest.approx(fair[0])
+    assert table.cells[5, rows["HGDA-NEs"], "A"].p_holm == pytest.approx(fair[2])
+    assert table.cells[5, rows["MAML"], "A"].p_holm is None
     shown = RENDERERS["text"]([table])
     assert ".637 ± .119*" in shown
     assert "* differs from MAML: p < 0.05 in a paired permutation test" in shown
@@ -182,7 +184,7 @@ def test_samples_that_only_one_has_are_not_paired():
     results = [of_f1(4, corpus="A", method="MAML", sample=i) for i in range(4)]
     results += [of_f1(5, corpus="A", sample=i) for i in range(2, 8)]
     (table,) = build_tables(results, baseline="MAML")
-    assert table.cell(5, TableRow("HGDA", "bilstm", "paper"), "A").comparison.pairs == 2
+    assert table.cells[5, TableRow("HGDA", "bilstm", "paper"), "A"].comparison.pairs == 2
 
 
 def test_the_baseline_must_be_a_row():
@@ -204,7 +206,7 @@ def test_two_configurations_of_a_cell_are_refused():
 
 def test_seeds_are_further_samples():
     (table,) = build_tables([of_f1(2, seed=0), of_f1(4, seed=1)])
-    assert len(table.cell(5, table.rows[0], "NCBI-disease").values) == 2
+    assert len(table.cells[5, table.rows[0], "NCBI-disease"].values) == 2
 
 
 def test_protocols_have_tables_of_their_own():

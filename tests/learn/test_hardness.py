@@ -11,8 +11,9 @@ import tiny
 from formats.command import Command
 
 from hardner.errors import HardnerError
+from hardner.evaluate.plots import plot_hardness, write_figure
 from hardner.meta.experiment import experiment
-from hardner.meta.hardness import Hardness, HardnessCurve, bracketed, hardest_tasks, plot_hardness
+from hardner.meta.hardness import Hardness, HardnessCurve, bracketed, hardest_tasks
 from hardner.meta.log import read_log
 from hardner.meta.run import run_experiment
 from hardner.types import Sentence, Span
@@ -126,17 +127,21 @@ def test_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         HardnessCurve("Gene", (0.0, 9.0), (0.2, 0.3)),
         HardnessCurve("Drug", (0.0, 9.0), (0.1, 0.1)),
     ]
-    for name in ("a.svg", "b.svg", "c.png"):
-        plot_hardness(curves, 8, tmp_path / name)
+
+    def plot(name: str) -> list[Path]:
+        return write_figure(lambda: plot_hardness(curves, 8), tmp_path / name)
+
+    assert [path.name for path in plot("a")] == ["a.svg", "a.png"]
+    plot("b.svg")
     text = (tmp_path / "a.svg").read_text()
     assert all(word in text for word in ("Gene", "Drug", "iteration", "mean weight of a task"))
     assert text == (tmp_path / "b.svg").read_text()
-    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(HardnerError, match=r"a plot is an \.svg or a \.png file"):
-        plot_hardness(curves, 8, tmp_path / "d.gif")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(HardnerError, match=r"a figure is an \.svg or a \.png file"):
+        plot("d.gif")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(HardnerError, match=r"needs matplotlib: pip install hardner\[plot\]"):
-        plot_hardness(curves, 8, tmp_path / "e.svg")
+        plot("e.svg")
 
 
 def test_the_command(hgda: Path, tmp_path: Path, call: Command) -> None:

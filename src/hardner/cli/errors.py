@@ -53,8 +53,8 @@ def errors_command(
     - `hardner errors runs/hgda-species --corpus S800 --shots 20 --root ../shared/corpora`
     - `hardner errors runs/hgda-species --corpus S800 --shots 20 -n 3 --partial --json`
     """
-    from hardner.evaluate.errors import find_mistakes, read_predictions, total_counts
-    from hardner.evaluate.score import lenient_scores
+    from hardner.evaluate.errors import find_mistakes, read_predictions
+    from hardner.evaluate.score import ErrorCounts, count_errors, lenient_scores
 
     if any(path.is_dir() for path in sources):
         if len(sources) > 1 or not corpus:
@@ -62,10 +62,10 @@ def errors_command(
         held = _predicted(sources[0], corpus, root, catalogue, shots, sample, preset)
     else:
         held = [found for path in sources for found in read_predictions(path)]
-    total, wrong = total_counts(held), find_mistakes(held)
-    lenient = (
-        lenient_scores([p.sentence.spans for p in held], [p.found for p in held]) if partial else {}
-    )
+    gold, predicted = [p.sentence.spans for p in held], [p.found for p in held]
+    total = sum(count_errors(gold, predicted).values(), ErrorCounts())
+    lenient = lenient_scores(gold, predicted) if partial else {}
+    wrong = find_mistakes(held)
     if as_json:
         record = {
             "counts": asdict(total),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hardner.meta.hardness import TaskHardness
 
 
-def _numbers(text: str | None) -> str | None:
+def _check_numbers(text: str | None) -> str | None:
     if text is not None and not all(part.strip().isdecimal() for part in text.split(",")):
         raise typer.BadParameter(f"{text!r} is not a list such as 0,100,5000.")
     return text
@@ -27,15 +27,17 @@ def hardness_command(
     iterations: Annotated[
         str | None,
         typer.Option(
-            callback=_numbers, help="Which, by number; by default the first, middle and last."
+            callback=_check_numbers,
+            help="Iterations to show, as 0,100; by default the first, middle and last.",
         ),
     ] = None,
     count: Annotated[
-        int, typer.Option("-n", min=1, help="Show so many of the hardest and of the easiest.")
+        int, typer.Option("-n", min=1, help="Tasks to show of the hardest and of the easiest.")
     ] = 3,
-    sentences: Annotated[int, typer.Option(min=1, help="Show so many of a task.")] = 4,
+    sentences: Annotated[int, typer.Option(min=1, help="Sentences to show of a task.")] = 4,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw each domain's weight over the run (.svg, .png).")
+        Path | None,
+        typer.Option(help="Draw each domain's weight over the run (.svg, .png or both)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     plugin: PLUGIN_OPTION = None,
@@ -51,50 +53,43 @@ def hardness_command(
     - `hardner hardness runs/hgda-disease --iterations 1,450 -n 2 --plot hardness.svg`
     - `hardner hardness runs/hgda-disease --json`
     """
-    from hardner.meta import hardness as learnt
+    from hardner.evaluate.plots import plot_hardness, write_figure
+    from hardner.meta.hardness import Hardness, bracketed, hardest_tasks
     from hardner.meta.methods import load_plugins
 
     load_plugins(plugin)
-    found = learnt.Hardness.of(run)
+    found = Hardness.of(run)
     last = len(found.weights) - 1
     chosen = [int(part) for part in iterations.split(",")] if iterations else [0, last // 2, last]
-    ranks = learnt.hardest_tasks(run, found, list(dict.fromkeys(chosen)))
-    curves = found.curves()
-    if plot:
-        learnt.plot_hardness(curves, len(found.weights[0]), plot)
+    ranked = hardest_tasks(run, found, list(dict.fromkeys(chosen)))
+    curves, per_iteration = found.curves(), len(found.weights[0])
+    figures = write_figure(lambda: plot_hardness(curves, per_iteration), plot) if plot else []
     if as_json:
-        told = {
+        tasks = [task for ranks in ranked.values() for task in ranks]
+        record = {
             "used": found.used,
-            "tasks": [_record(task) for tasks in ranks.values() for task in tasks],
+            "tasks": [
+                {**vars(task), "sentences": [bracketed(s) for s in task.sentences]}
+                for task in tasks
+            ],
             "domains": {
                 c.domain: {"iterations": c.iterations, "weights": c.weights} for c in curves
             },
         }
-        typer.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(record, indent=1, ensure_ascii=False))
     else:
-        Console(highlight=False).print(_table(ranks, count, sentences))
+        Console(highlight=False).print(_table(ranked, count, sentences))
         if not found.used:
             stderr.print("this run weighed all tasks alike; hardness is from its losses")
-    if plot:
-        stderr.print(f"{plot}: the weight of each domain over {last + 1:,} iterations")
+    for path in figures:
+        stderr.print(f"{path}: the weight of each domain over {last + 1:,} iterations")
 
 
-def _record(task: "TaskHardness") -> dict[str, object]:
-    from hardner.meta.hardness import bracketed
-
-    return {
-        "iteration": task.iteration,
-        "domain": task.domain,
-        "weight": task.weight,
-        "sentences": [bracketed(sentence) for sentence in task.sentences],
-    }
-
-
-def _table(ranks: "dict[int, list[TaskHardness]]", count: int, sentences: int) -> Table:
+def _table(ranked: "dict[int, list[TaskHardness]]", count: int, sentences: int) -> Table:
     from hardner.meta.hardness import bracketed
 
     table = Table("iteration", "weight", "domain", "sentences", box=None, pad_edge=False)
-    for iteration, tasks in ranks.items():
+    for iteration, tasks in ranked.items():
         ends = tasks if len(tasks) <= 2 * count else [*tasks[:count], *tasks[-count:]]
         for place, task in enumerate(ends):
             if place == count < len(ends) < len(tasks):

@@ -9,12 +9,14 @@ from typing import Literal
 
 from hardner.errors import FileError
 from hardner.evaluate.results import Result
-from hardner.evaluate.score import ErrorCounts, count_errors, error_kind
+from hardner.evaluate.score import error_kind
 from hardner.files import atomic_write, lines
 from hardner.types import Sentence, Span
 
 ErrorKind = Literal["boundary", "type", "missed", "spurious"]
 ERROR_KINDS: tuple[ErrorKind, ...] = ("boundary", "type", "missed", "spurious")
+_Same = tuple[ErrorKind, tuple[str, ...], tuple[str, ...]]
+"""What errors share that are the same: kind, gold and predicted mention with their labels."""
 _CONTEXT_WORDS = 6
 """Shown on each side of an error."""
 
@@ -39,13 +41,8 @@ def write_predictions(
         with atomic_write(folder / prediction_file(result)) as file:
             for sentence, spans in zip(sentences, found, strict=True):
                 if sentence.spans or spans:
-                    line = {
-                        "id": sentence.id,
-                        "tokens": sentence.tokens,
-                        "gold": sentence.spans,
-                        "found": spans,
-                    }
-                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                    line = {"id": sentence.id, "tokens": sentence.tokens, "gold": sentence.spans}
+                    file.write(json.dumps(line | {"found": spans}, ensure_ascii=False) + "\n")
 
 
 def prediction_file(result: Result) -> str:
@@ -86,26 +83,20 @@ class Mistake:
     """The id of the first one's sentence."""
 
 
-def total_counts(predictions: Iterable[PredictedSentence]) -> ErrorCounts:
-    """True positives and errors of all labels together."""
-    held = list(predictions)
-    counts = count_errors([p.sentence.spans for p in held], [p.found for p in held])
-    return sum(counts.values(), ErrorCounts())
-
-
 def find_mistakes(predictions: Iterable[PredictedSentence]) -> list[Mistake]:
     """All errors, grouped by the words and labels involved; the commonest of each kind first."""
-    seen: dict[tuple[ErrorKind, tuple[str, ...], tuple[str, ...]], Mistake] = {}
+    groups: dict[_Same, list[tuple[Sentence, Span | None, Span | None]]] = {}
     for predicted in predictions:
         sentence = predicted.sentence
         for kind, right, found in _errors_of(predicted):
-            same = (kind, _words_and_label(sentence, right), _words_and_label(sentence, found))
-            before = seen.get(same)
-            context = before.context if before else _context(sentence, right, found)
-            first = before.sentence if before else sentence.id
-            seen[same] = Mistake(*same, before.count + 1 if before else 1, context, first)
+            same = kind, _words_and_label(sentence, right), _words_and_label(sentence, found)
+            groups.setdefault(same, []).append((sentence, right, found))
+    mistakes = [
+        Mistake(*same, len(group), _context(*group[0]), group[0][0].id)
+        for same, group in groups.items()
+    ]
     order = ERROR_KINDS.index
-    return sorted(seen.values(), key=lambda m: (order(m.kind), -m.count, m.right, m.found))
+    return sorted(mistakes, key=lambda m: (order(m.kind), -m.count, m.right, m.found))
 
 
 def _errors_of(

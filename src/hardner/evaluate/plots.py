@@ -1,7 +1,6 @@
 """Figures of results for print: F1 against shots or shares of the data, and kinds of errors."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from importlib import import_module
 from math import ceil
 from pathlib import Path
@@ -14,6 +13,7 @@ from hardner.evaluate.render import size_name
 from hardner.evaluate.results import Result
 from hardner.evaluate.table import IN_DOMAIN, ResultTable, TableRow, build_tables
 from hardner.files import atomic_binary
+from hardner.meta.hardness import HardnessCurve
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Safe for the colour-blind (Okabe and Ito)."""
@@ -27,7 +27,7 @@ _DPI = 300
 _LEGEND_LINE = 0.17
 """Inches."""
 _PUBLISHED = "published"
-_RC_PARAMS = {
+RC_PARAMS = {
     "font.size": 8,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -37,7 +37,7 @@ _RC_PARAMS = {
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
     "svg.fonttype": "none",
-    "svg.hashsalt": "hardner",  # the same file each time
+    "svg.hashsalt": "hardner",  # so that a figure is the same file each time
 }
 
 
@@ -63,7 +63,7 @@ def plot_ratios(results: Sequence[Result]) -> Any:
         thin = {"linewidth": 0.7, "zorder": 0}
         for place, row in enumerate(table.rows):
             if row.method == IN_DOMAIN:
-                full = table.cell(1.0, row, corpus).mean if 1.0 in table.sizes else None
+                full = table.cells[1.0, row, corpus].mean if 1.0 in table.sizes else None
                 if full is not None:
                     axes.axhline(full, color="0.6", linestyle="--", **thin)
             else:
@@ -76,6 +76,18 @@ def plot_ratios(results: Sequence[Result]) -> Any:
         axes.set_xlim(0, 1.02)
         axes.set_xticks((0, 0.5, 1), ("0%", "50%", "100%"))
     figure.supxlabel("share of the training data", fontsize=8)
+    return figure
+
+
+def plot_hardness(curves: Sequence[HardnessCurve], tasks: int) -> Any:
+    """The mean weight of each domain's tasks over a run, of so many tasks an iteration."""
+    figure = new_figure(6.4, 3.6)
+    axes = figure.subplots()
+    axes.axhline(1 / tasks, color="0.6", linewidth=0.8, linestyle="--", label="all alike")
+    for curve in curves:
+        axes.plot(curve.iterations, curve.weights, label=curve.domain)
+    axes.set(xlabel="iteration", ylabel="mean weight of a task", ylim=(0, None))
+    axes.legend(ncols=2)
     return figure
 
 
@@ -152,7 +164,7 @@ def _corpus_panels(
 def _draw_curves(axes: Any, table: ResultTable, corpus: str) -> None:
     """A line a row, a band of one standard deviation, and published values as empty markers."""
     for place, row in enumerate(table.rows):
-        cells = {size: table.cell(size, row, corpus) for size in table.sizes}
+        cells = {size: table.cells[size, row, corpus] for size in table.sizes}
         means = {size: cell.mean for size, cell in cells.items() if cell.mean is not None}
         spread = {size: cells[size].deviation or 0.0 for size in means}
         theirs = {size: cell.published.value for size, cell in cells.items() if cell.published}
@@ -207,12 +219,6 @@ def add_legend(figure: Any, panels: Any, used: int) -> None:
     figure.set_figheight(figure.get_figheight() + max(0, more) * _LEGEND_LINE)
 
 
-def figure_style() -> AbstractContextManager[None]:
-    """The matplotlib settings that a figure must be drawn and saved under."""
-    context: AbstractContextManager[None] = _import("matplotlib").rc_context(_RC_PARAMS)
-    return context
-
-
 def _import(name: str) -> Any:
     try:
         return import_module(name)
@@ -220,11 +226,7 @@ def _import(name: str) -> Any:
         raise HardnerError("a figure needs matplotlib: pip install hardner[plot]") from None
 
 
-FIGURES: dict[str, Callable[[Sequence[Result]], Any]] = {
-    "shots": plot_shots,
-    "ratios": plot_ratios,
-    "errors": plot_errors,
-}
+FIGURES = {"shots": plot_shots, "ratios": plot_ratios, "errors": plot_errors}
 
 
 def write_figure(draw: Callable[[], Any], path: str | Path) -> list[Path]:
@@ -233,7 +235,7 @@ def write_figure(draw: Callable[[], Any], path: str | Path) -> list[Path]:
     if ending not in ("", ".svg", ".png"):
         raise FileError(path, "a figure is an .svg or a .png file, or both without an ending")
     wanted = [Path(path)] if ending else [Path(f"{path}.svg"), Path(f"{path}.png")]
-    with figure_style():
+    with _import("matplotlib").rc_context(RC_PARAMS):
         figure = draw()
         for target in wanted:
             kind = target.suffix[1:].lower()

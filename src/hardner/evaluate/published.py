@@ -10,7 +10,6 @@ from hardner.evaluate.protocols import Size
 
 MEAN = "mean"
 """The column of the mean over all corpora."""
-_CONTEXTUAL = ("transformer", "bert")
 _EARLIER_NAMES = {"HGDA": "MetaBioNER", "HGDA-NEs": "MetaBioNER-NEs"}
 """The same authors' first form of a method, for sizes that were published for that form alone."""
 
@@ -39,7 +38,7 @@ def published_values() -> Mapping[tuple[str, str, str, str], tuple[PublishedValu
 
 def published_names(protocol: str, method: str, encoder: str) -> list[str]:
     """The names that papers give to a row of ours, the best match first."""
-    if protocol == "few_shot" and encoder in _CONTEXTUAL:
+    if protocol == "few_shot" and encoder in ("transformer", "bert"):
         # HGDA writes HGDA* for HGDA with BERT, and BioBERT for plain fine-tuning.
         return ["BioBERT"] if method in ("FineTuning", "encoder alone") else [f"{method}*"]
     return [method, _EARLIER_NAMES[method]] if method in _EARLIER_NAMES else [method]

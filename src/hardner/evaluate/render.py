@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from hardner.evaluate.protocols import Size
 from hardner.evaluate.published import (
@@ -42,11 +43,11 @@ def table_grids(table: ResultTable) -> Iterator[Grid]:
     for size in table.sizes:
         lines: list[tuple[str, ...]] = []
         for row in table.rows:
-            cells = [table.cell(size, row, corpus) for corpus in columns]
+            cells = [table.cells[size, row, corpus] for corpus in columns]
             lines.append((table.label(row), *map(_mean_and_deviation, cells)))
             if any(cell.published for cell in cells):
                 lines.append(("- published", *(_published(cell.published) for cell in cells)))
-                lines.append(("- difference", *(_signed(cell.difference) for cell in cells)))
+                lines.append(("- difference", *(_number(cell.difference, "+") for cell in cells)))
         lines += _best_published(table, size)
         title = f"{table.protocol}: {_METRIC_NAMES[table.metric]}, {size_name(size)}"
         yield Grid(title, ("method", *columns), tuple(lines), tuple(_notes(table, size)))
@@ -119,10 +120,12 @@ def size_name(size: Size) -> str:
     return f"{size} shots" if isinstance(size, int) else f"{size:.0%} of the data"
 
 
-def _number(value: float) -> str:
-    """Three digits, and no zero before the point, as the papers print scores."""
-    text = f"{value:.3f}"
-    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+def _number(value: float | None, sign: Literal["", "+"] = "") -> str:
+    """Three digits without the zero before the point, as the papers print scores."""
+    if value is None:
+        return ""
+    text = f"{value:{sign}.3f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
 def _mean_and_deviation(cell: TableCell) -> str:
@@ -135,13 +138,7 @@ def _mean_and_deviation(cell: TableCell) -> str:
 
 
 def _published(theirs: PublishedValue | None) -> str:
-    return "" if theirs is None else _number(theirs.value)
-
-
-def _signed(value: float | None) -> str:
-    if value is None:
-        return ""
-    return ("+" if value >= 0 else "") + _number(value)
+    return _number(theirs.value if theirs else None)
 
 
 def pipe_table(grid: Grid) -> str:
@@ -167,17 +164,8 @@ def _text_table(grid: Grid) -> str:
 
 
 _LATEX_ESCAPES = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "#": r"\#",
-        "_": r"\_",
-        "$": r"\$",
-        "±": r"$\pm$",
-        "*": r"$^{*}$",
-        "<": "$<$",
-    }
+    {letter: "\\" + letter for letter in "&%#_$"}
+    | {"\\": r"\textbackslash{}", "±": r"$\pm$", "*": r"$^{*}$", "<": "$<$"}
 )
 
 

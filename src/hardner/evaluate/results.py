@@ -35,7 +35,7 @@ class Result:
     shots: int
     """Sentences of the sample."""
     share: float | None
-    """Of all sentences, if that was what the protocol set."""
+    """Of all sentences, if the protocol sets that."""
     sample: int
     natural: bool
     """Whether the sample was drawn regardless of entities."""
@@ -105,12 +105,9 @@ def append_lines(path: str | Path, records: Iterable[Mapping[str, Any]]) -> None
     """Append JSON lines in a single write, so that writers do not interleave, and flush to disk."""
     text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            os.write(handle, text.encode())
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with Path(path).open("ab", buffering=0) as file:
+            file.write(text.encode())
+            os.fsync(file.fileno())
     except OSError as error:
         raise FileError(path, f"cannot be written: {error.strerror}") from None
 
@@ -202,12 +199,7 @@ def code_commit() -> str:
 
 
 def _git(*arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *arguments],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=10,
-    )
-    return done.stdout.strip()
+    command, here = ["git", *arguments], Path(__file__).parent
+    return subprocess.check_output(
+        command, cwd=here, stderr=subprocess.DEVNULL, text=True, timeout=10
+    ).strip()

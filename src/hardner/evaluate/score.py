@@ -1,5 +1,6 @@
 """Strict entity-level F1, the kinds of errors behind it, and lenient scores."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from importlib import import_module
@@ -73,27 +74,23 @@ class ErrorCounts:
 
 def score(gold: SpanSets, predicted: SpanSets) -> Score:
     """The micro-averaged score of all sentences and labels."""
-    return sum((counts.score for counts in count_errors(gold, predicted).values()), Score())
+    return sum(count_errors(gold, predicted).values(), ErrorCounts()).score
 
 
 def count_errors(gold: SpanSets, predicted: SpanSets) -> dict[str, ErrorCounts]:
     """True positives and errors of each label, in alphabetical order."""
-    sums: dict[str, ErrorCounts] = {}
-
-    def add(span: Span, count: ErrorCounts) -> None:
-        sums[span.label] = sums.get(span.label, ErrorCounts()) + count
-
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     for right, found in zip(gold, predicted, strict=True):
         both = set(right) & set(found)
         for span in both:
-            add(span, ErrorCounts(tp=1))
+            counts[span.label]["tp"] += 1
         for span in set(found) - both:
             kind = error_kind(span, right)
-            add(span, ErrorCounts(**{"spurious" if kind == "alone" else f"fp_{kind}": 1}))
+            counts[span.label]["spurious" if kind == "alone" else f"fp_{kind}"] += 1
         for span in set(right) - both:
             kind = error_kind(span, found)
-            add(span, ErrorCounts(**{"missed" if kind == "alone" else f"fn_{kind}": 1}))
-    return dict(sorted(sums.items()))
+            counts[span.label]["missed" if kind == "alone" else f"fn_{kind}"] += 1
+    return {label: ErrorCounts(**found) for label, found in sorted(counts.items())}
 
 
 def error_kind(span: Span, others: Sequence[Span]) -> Literal["boundary", "type", "alone"]:
@@ -112,12 +109,7 @@ class LenientScore(NamedTuple):
     f1: float
 
 
-_NERVALUATE_NAMES = {
-    "strict": "strict",
-    "exact": "exact",
-    "partial": "partial",
-    "type": "ent_type",
-}
+_NERVALUATE_NAMES = {"strict": "strict", "exact": "exact", "partial": "partial", "type": "ent_type"}
 
 
 def lenient_scores(gold: SpanSets, predicted: SpanSets) -> dict[str, LenientScore]:

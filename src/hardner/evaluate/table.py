@@ -98,10 +98,6 @@ class ResultTable:
         """The corpora with results, and `MEAN` if a row has results on all of them."""
         return frozenset(corpus for (_, _, corpus), cell in self.cells.items() if cell.values)
 
-    def cell(self, size: Size, row: TableRow, corpus: str) -> TableCell:
-        """One cell."""
-        return self.cells[size, row, corpus]
-
     def label(self, row: TableRow) -> str:
         """The row's method, with what else tells it from other rows."""
         more = [
@@ -119,10 +115,10 @@ class ResultTable:
         Infinite if it never does; None if not all of what that needs was run.
         """
         bounds = [r for r in self.rows if (r.method, r.encoder) == (IN_DOMAIN, row.encoder)]
-        full = [self.cell(1.0, bound, corpus).mean for bound in bounds if 1.0 in self.sizes]
+        full = [self.cells[1.0, bound, corpus].mean for bound in bounds if 1.0 in self.sizes]
         if not full or full[0] is None:
             return None
-        curve = {float(s): m for s in self.sizes if (m := self.cell(s, row, corpus).mean)}
+        curve = {float(s): m for s in self.sizes if (m := self.cells[s, row, corpus].mean)}
         share = share_reaching(curve, full[0])
         return inf if share is None and 1.0 in curve else share
 
@@ -239,7 +235,7 @@ def _compared(table: ResultTable, baseline: str) -> ResultTable:
     (base,) = named
     found: dict[_Place, Comparison] = {}
     for (size, row, corpus), cell in table.cells.items():
-        theirs = table.cell(size, base, corpus).values
+        theirs = table.cells[size, base, corpus].values
         shared = sorted(cell.values.keys() & theirs.keys())
         if row != base and len(shared) > 1:
             ours = [cell.values[key] for key in shared]

@@ -4,7 +4,7 @@ The log holds the losses, and the sentences are drawn again, as they follow from
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,6 @@ import torch
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
-from hardner.files import atomic_binary
 from hardner.jobs.run_folder import LOG_FILE, STATE_FOLDER
 from hardner.meta.experiment import Experiment, read_experiment
 from hardner.meta.log import LogEntry, read_log
@@ -127,27 +126,3 @@ def bracketed(sentence: Sentence) -> str:
         words[span.start] = "[" + words[span.start]
         words[span.end - 1] += "]"
     return " ".join(words)
-
-
-def plot_hardness(curves: Sequence[HardnessCurve], tasks: int, path: str | Path) -> None:
-    """Draw the curves; the file's ending says whether as SVG or PNG."""
-    kind = Path(path).suffix.lower().removeprefix(".")
-    if kind not in ("svg", "png"):
-        raise FileError(path, "a plot is an .svg or a .png file")
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HardnerError("a plot needs matplotlib: pip install hardner[plot]") from None
-    with rc_context({"svg.hashsalt": "hardner", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-        axes = figure.subplots()
-        axes.axhline(1 / tasks, color="0.6", linewidth=0.8, linestyle="--", label="all alike")
-        for curve in curves:
-            axes.plot(curve.iterations, curve.weights, label=curve.domain, linewidth=1.4)
-        axes.set(xlabel="iteration", ylabel="mean weight of a task", ylim=(0, None))
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, ncols=2)
-        made = {"Date": None} if kind == "svg" else {}
-        with atomic_binary(path) as file:
-            figure.savefig(file, format=kind, dpi=200, metadata=made)
