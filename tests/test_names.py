@@ -11,14 +11,6 @@ PACKAGE = Path(hardner.__file__).parent
 ROUTES = {"router"}
 """Each module of `serve/routes/` is a FastAPI router."""
 ANYWHERE = {"main"}
-TODAY = {
-    *("ASIDE", "AT_ONCE", "COLOURS", "FIGURES", "Found", "Heard", "MEAN", "Model", "PATIENCE"),
-    *("PIECE", "Place", "Row", "Runner", "SHOWN", "STYLE", "Store", "TABLES", "WAITING", "add"),
-    *("apart", "change", "check", "count", "current", "curves", "document_of", "event", "export"),
-    *("listed", "load", "log", "mend", "one", "prepare", "read", "read_sentences", "redo"),
-    *("remove", "sentences", "undo", "write", "ABOUT", "MODEL", "PIECES", "SETTINGS", "STATE"),
-    *("TOKENIZER", "WIDTH", "WORDS"),
-}
 
 
 def defined(source: str) -> Iterator[str]:
@@ -59,8 +51,7 @@ def test_public_names_are_defined_once() -> None:
         path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8")
         for path in sorted(PACKAGE.rglob("*.py"))
     }
-    found = homonyms(sources)
-    assert {name: places for name, places in found.items() if name not in TODAY} == {}
+    assert homonyms(sources) == {}
 
 
 def test_the_check_sees_every_way_to_define_a_name() -> None:

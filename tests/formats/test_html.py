@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from strategies import rich_documents
 
 from hardner.formats import Report, write
-from hardner.formats.html import COLOURS, LINES, visible
+from hardner.formats.html import HIGHLIGHT_COLOURS, LINES, visible
 from hardner.types import Document, Entity
 
 
@@ -94,12 +94,12 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
 
 
 def test_more_labels_than_colours_are_still_told_apart(tmp_path: Path) -> None:
-    many = [Entity(i, i + 1, f"L{i}", "x") for i in range(len(COLOURS) + 1)]
+    many = [Entity(i, i + 1, f"L{i}", "x") for i in range(len(HIGHLIGHT_COLOURS) + 1)]
     content, _ = page(tmp_path, Document("d", "x" * len(many), tuple(many)))
     styles = [row for row in content.splitlines() if row.startswith(".c")]
-    assert len(set(styles)) == len(COLOURS) * len(LINES)
+    assert len(set(styles)) == len(HIGHLIGHT_COLOURS) * len(LINES)
     assert 'class="m c0"' in content
-    assert f'class="m c{len(COLOURS)}"' in content
+    assert f'class="m c{len(HIGHLIGHT_COLOURS)}"' in content
 
 
 @settings(

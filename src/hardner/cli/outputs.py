@@ -15,7 +15,7 @@ from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write, is_standard, plain_name
 from hardner.formats import FORMATS, Report, format_to_write, write
 from hardner.formats.format import Place
-from hardner.formats.html import COLOURS, visible
+from hardner.formats.html import HIGHLIGHT_COLOURS, visible
 from hardner.formats.jsonl import encode_document
 from hardner.types import Document, Entity
 
@@ -141,7 +141,7 @@ def _standard_output() -> Iterator[None]:
 
 def _marked(document: Document, labels: Sequence[str]) -> Text:
     """The text with its mentions marked; ``labels`` gives each its colour, by its place."""
-    hues = {label: COLOURS[i % len(COLOURS)] for i, label in enumerate(labels)}
+    hues = {label: HIGHLIGHT_COLOURS[i % len(HIGHLIGHT_COLOURS)] for i, label in enumerate(labels)}
     ends = sorted(document.entities, key=lambda e: (e.end, -e.start, e.label))
     shown = Text(visible(document.text))
     for entity in document.entities:

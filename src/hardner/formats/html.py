@@ -11,7 +11,16 @@ from hardner.files import PathLike, atomic_write
 from hardner.formats.format import HOLDABLE, Format, Report
 from hardner.types import Document, Entity
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b3a100", "#808080")
+HIGHLIGHT_COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#b3a100",
+    "#808080",
+)
 """Okabe and Ito's, the yellow darker so that it is seen on white; used again with other lines."""
 LINES = ("solid", "dashed", "dotted")
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {
@@ -75,13 +84,16 @@ def _write(documents: Iterable[Document], path: PathLike, report: Report) -> Non
 
 
 def _styles() -> Iterator[str]:
-    for index in range(len(COLOURS) * len(LINES)):
-        hue, line = COLOURS[index % len(COLOURS)], LINES[index // len(COLOURS)]
+    for index in range(len(HIGHLIGHT_COLOURS) * len(LINES)):
+        hue, line = (
+            HIGHLIGHT_COLOURS[index % len(HIGHLIGHT_COLOURS)],
+            LINES[index // len(HIGHLIGHT_COLOURS)],
+        )
         yield f".c{index} {{ --hue: {hue}; --line: {line}; }}"
 
 
 def _class(index: int) -> str:
-    return f"c{index % (len(COLOURS) * len(LINES))}"
+    return f"c{index % (len(HIGHLIGHT_COLOURS) * len(LINES))}"
 
 
 def _safe(text: str) -> str:
