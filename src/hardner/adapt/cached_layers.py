@@ -1,20 +1,18 @@
-"""Fit only the upper layers of a transformer: what the lower ones say is worked out once.
+"""Fit only the upper layers of a transformer: the frozen lower ones read each sentence once.
 
-A lifted tagger reads, instead of pieces, the vectors that the lower layers made of them, from a
-table that lies with the sentences. Its parameters keep their names, so that those fitted to it
-are parameters of the whole tagger as well.
+The upper tagger reads cached outputs of the lower layers in place of subwords. Its parameters keep
+their names, so that what is fitted to it are parameters of the whole tagger.
 """
 
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hardner.batch import Batch, Features, Ragged, Store
+from hardner.batch import Batch, Features, Ragged, Store, group_by_width
 from hardner.errors import HardnerError
 from hardner.model.encoders import Encoded, PieceEncoder, taken
 from hardner.model.layers import SCORING, Mode, Params, scoped
@@ -23,32 +21,33 @@ from hardner.model.tagger import Tagger
 from hardner.types import Sentence
 
 LOWER = "table.lower"
-_PIECES_AT_ONCE = 1 << 15
-"""Pieces that go through the lower layers at once, padding counted."""
+_SUBWORDS_AT_ONCE = 1 << 15
+"""Subwords that go through the lower layers at once, counting padding."""
 
 
 @dataclass(frozen=True)
 class UpperLayers:
-    """The layers of an encoder from one on."""
+    """An encoder whose lower layers' outputs are cached in the store."""
 
     whole: PieceEncoder
     first: int
+    """The lowest layer that is fitted."""
 
     @property
     def size(self) -> int:
-        """The transformer's."""
+        """As the whole encoder's."""
         return self.whole.size
 
     def init(self, rng: torch.Generator) -> Params:
-        """The whole encoder's."""
+        """As the whole encoder's."""
         return self.whole.init(rng)
 
     def features(self, sentences: Sequence[Sentence]) -> Features:
-        """The whole encoder's; a store of them is then `cache_lower_layers`."""
+        """As the whole encoder's; `cache_lower_layers` then replaces the subwords in the store."""
         return self.whole.features(sentences)
 
     def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
-        """Each word's vector is that of its first piece, as for the whole encoder."""
+        """The upper layers; a word's vector is that of its first subword."""
         layout = lay_out(batch, "places", self.whole.pieces.limit)
         x = functional.embedding(layout.pieces, batch.inputs[LOWER])  # [M, W, P, D]
         own, transformer = scoped(params, "encoder"), self.whole.transformer
@@ -58,18 +57,18 @@ class UpperLayers:
 
 
 def upper_tagger(tagger: Tagger, params: Params, layers: int) -> Tagger:
-    """The tagger whose lowest layers lie in its sentences' table; ``layers`` are left to it."""
+    """The tagger with only the top ``layers`` of its transformer to be fitted."""
     encoder = tagger.encoder
     if not isinstance(encoder, PieceEncoder):
-        raise HardnerError("only a transformer of the project's own can be fitted from above")
+        raise HardnerError("only hardner's own transformer can be fitted layer by layer")
     made = replace(tagger, encoder=UpperLayers(encoder, encoder.transformer.layers - layers))
     if any(params[name].shape[0] > 1 for name in cached_names(made)):
-        raise HardnerError("lower layers that differ between samples cannot be shared by them")
+        raise HardnerError("the frozen lower layers differ between samples; they must be shared")
     return made
 
 
 def cached_names(tagger: Tagger) -> list[str]:
-    """The names of the parameters that a lifted tagger does not read."""
+    """The names of the parameters whose outputs are cached."""
     upper = tagger.encoder
     assert isinstance(upper, UpperLayers)
     with torch.device("meta"):
@@ -80,10 +79,7 @@ def cached_names(tagger: Tagger) -> list[str]:
 
 @torch.no_grad()
 def cache_lower_layers(tagger: Tagger, params: Params, store: Store) -> Store:
-    """The sentences of a store with what the lower layers of a lifted tagger say of each piece.
-
-    One that has it already stays as it is.
-    """
+    """The store with the lower layers' output for each subword; unchanged if it has them."""
     upper = tagger.encoder
     assert isinstance(upper, UpperLayers)
     if LOWER in store.tables:
@@ -92,13 +88,10 @@ def cache_lower_layers(tagger: Tagger, params: Params, store: Store) -> Store:
     transformer, own = upper.whole.transformer, scoped(params, "encoder")
     flat = len(pieces.values)
     table = torch.zeros(1 + flat, upper.size, device=store.device, dtype=own["pieces"].dtype)
-    order = np.argsort(pieces.widths[:-1], kind="stable")[::-1].copy()
-    start = 0
-    while start < len(order):
-        wide = int(pieces.widths[order[start]])
-        width = wide if wide <= limit else -(-wide // limit) * limit
-        rows = order[start : start + max(1, _PIECES_AT_ONCE // max(width, 1))]
-        start += len(rows)
+    for rows in group_by_width(pieces.widths[:-1], _SUBWORDS_AT_ONCE):
+        width = int(pieces.widths[rows].max())
+        if width > limit:  # longer than the encoder's window: it fills several
+            width = -(-width // limit) * limit
         at = torch.from_numpy(rows).to(store.device)
         windows = in_windows(pieces.gather(at, width).unsqueeze(0), limit)  # [1, W, P]
         x = transformer.begin(own, windows, SCORING)
@@ -120,10 +113,10 @@ def cache_lower_layers(tagger: Tagger, params: Params, store: Store) -> Store:
 
 
 def mean_decoder(tagger: Tagger, params: Params) -> dict[str, Tensor]:
-    """The mean of all decoders for a single label: what mentions have in common, [1, 1, ...]."""
+    """The mean of all decoders for a single label, [1, 1, ...]."""
     single = [i for i, t in enumerate(tagger.tag_sets) if len(t.labels) == 1]
     if not single:
-        raise HardnerError("no decoder of the model is for one label alone")
+        raise HardnerError("the model has no decoder for a single label")
     tags = len(tagger.tag_sets[single[0]].tags)
     found = {n: p[:, single].mean(1, keepdim=True) for n, p in scoped(params, "decoder").items()}
     return {

@@ -1,4 +1,4 @@
-"""Adaptations that must not reach the user: collapsed, diverged, or worse than what was there."""
+"""Checks that refuse an adaptation: collapsed, diverged, or worse than the model as it is."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,9 +11,9 @@ from hardner.model.layers import Params
 from hardner.types import Sentence, Span
 
 SURE = 0.9
-"""How probable it must be that a label is better as it is before an adaptation is refused."""
+"""An adaptation is refused if an existing label is better with at least this probability."""
 USEFUL = 0.2
-"""F1 below which a label is no alternative, however bad the adaptation."""
+"""An existing label with a lower F1 is no alternative."""
 
 _Counts = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ class AdaptationRefused(HardnerError):
 
 
 def check_finite(fitted: Sequence[Params]) -> None:
-    """Refuse parameters that are no numbers any more."""
+    """Refuse parameters that are NaN or infinite."""
     for params in fitted:
         for name, value in params.items():
             if not bool(value.isfinite().all()):
@@ -33,14 +33,14 @@ def check_finite(fitted: Sequence[Params]) -> None:
 
 
 def check_loss(before: float, after: float) -> None:
-    """Refuse a fit that moved away from its own sentences."""
+    """Refuse a fit whose loss on its own sentences did not fall."""
     if not after < before:
         said = f"the loss on the sentences went from {before:.3g} to {after:.3g}"
         raise AdaptationRefused(f"learning diverged: {said}; try another --seed")
 
 
 def check_spans(gold: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> None:
-    """Refuse a model that finds nothing, or nearly everything, in sentences it learnt from."""
+    """Refuse a model that tags nothing, or nearly everything, in the sentences it learnt."""
     words = sum(map(len, gold))
     right = sum(s.end - s.start for sentence in gold for s in sentence.spans)
     said = sum(s.end - s.start for spans in found for s in spans)
@@ -54,7 +54,7 @@ def check_spans(gold: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> No
 
 
 def check_text(text: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> None:
-    """Refuse a model that finds mentions in most words of plain text."""
+    """Refuse a model that tags most words of unlabelled text."""
     words = sum(map(len, text))
     said = sum(s.end - s.start for spans in found for s in spans)
     if 2 * said > words:
@@ -64,21 +64,21 @@ def check_text(text: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> Non
 
 
 def best_label(labels: Mapping[str, _Counts]) -> tuple[str, float] | None:
-    """Which label of a model stands for the new one best as it is, and its F1."""
+    """The model's label that does best in place of the new one, and its F1."""
     scored = {label: f1_of(counts) for label, counts in labels.items()}
     best = max(scored, key=lambda label: scored[label], default=None)
     return None if best is None else (best, scored[best])
 
 
 def chance_of(counts: _Counts, large: HeldOutScores, seen: Forecast, seed: int = 0) -> float:
-    """How probable it is that a label as it is beats the model of all sentences."""
+    """The probability that an existing label beats the adapted model."""
     theirs, ours = resampled(np.stack([counts, large.counts]), seed)
     grown = (len(counts) / large.learnt) ** -seen.exponent
     return float((theirs > 1 - (1 - ours) * grown).mean())
 
 
 def check_better(label: str, f1: float, chance: float, seen: Forecast) -> None:
-    """Refuse an adaptation that is almost surely worse than a label of the model as it is."""
+    """Refuse an adaptation that is almost surely worse than an existing label."""
     if chance >= SURE and f1 > max(seen.f1.value, USEFUL):
         raise AdaptationRefused(
             f"the model's own {label} does better on these sentences as it is: F1 {f1:.2f}, "

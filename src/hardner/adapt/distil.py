@@ -1,7 +1,7 @@
-"""A small, fast network taught by a large one on text without labels.
+"""Distillation: a small, fast network learns from a large one on unlabelled text.
 
-The student is a BiLSTM over words and letters with the teacher's heads. It learns the teacher's
-probabilities of every tag of every word, of all heads at once.
+The student is a BiLSTM over words and characters with the teacher's heads. It learns the teacher's
+marginals of every tag of every word, for all heads at once.
 """
 
 from collections import Counter
@@ -27,22 +27,20 @@ from hardner.seeds import seed_of
 from hardner.types import Sentence
 
 _LONGEST = 128
-"""Words of a sentence that is learnt from."""
+"""Words of a sentence, at most."""
 _POOL = 64
-"""Batches whose sentences are sorted by length together."""
+"""Batches among which sentences are sorted by length."""
 
-Heard = Callable[[int, float], None]
-"""Told the number of steps done and the last one's loss."""
 _REPORT_EVERY = 50
-"""Steps after which it is told."""
+"""Steps between two calls of ``on_progress``."""
 
 
 @dataclass(frozen=True)
 class Student:
-    """How large the small network is."""
+    """Sizes of the small network."""
 
     words: int = 40_000
-    """The most frequent ones have a vector of their own."""
+    """Vocabulary: the most frequent words."""
     dimension: int = 128
     letters: Characters = field(
         default_factory=lambda: Characters(embedding=32, filters=96, widths=(2, 3, 4))
@@ -51,7 +49,7 @@ class Student:
     """Of one direction."""
 
     def tagger(self, sentences: Sequence[Sentence], tag_sets: Sequence[TagSet]) -> Tagger:
-        """The network, for the words that are seen more than once."""
+        """The network, with a vector for each frequent word that occurs more than once."""
         seen = Counter(word for sentence in sentences for word in sentence.tokens)
         often = (word for word, n in seen.most_common(self.words) if n > 1 and "\n" not in word)
         encoder = WordEncoder(tuple(often), self.dimension, True, self.letters, "lstm", self.hidden)
@@ -60,20 +58,20 @@ class Student:
 
 @dataclass(frozen=True)
 class Distillation:
-    """How a student is taught."""
+    """Training settings."""
 
     steps: int = 20_000
     batch: int = 128
     """Sentences a step."""
     rate: float = 2e-3
-    """The highest; it rises over the first twentieth of the steps, then falls to zero."""
+    """Peak learning rate: linear warm-up over a twentieth of the steps, then linear decay."""
     dropout: float = 0.2
     unseen: float = 0.1
-    """Share of the words that are read by their letters alone."""
+    """Share of the words whose vector is dropped, so that characters are learnt to be relied on."""
     seed: int = 0
 
     def share(self, step: int) -> float:
-        """Of the highest rate."""
+        """Of the peak rate, at a step."""
         return min(1.0, 20 * (step + 1) / self.steps) * (1 - step / self.steps)
 
 
@@ -84,20 +82,20 @@ def distil_tagger(
     how: Distillation,
     *,
     device: torch.device | str = "cpu",
-    on_progress: Heard | None = None,
+    on_progress: Callable[[int, float], None] | None = None,
 ) -> Params:
-    """The student's parameters after its lessons.
+    """The student's parameters after training.
 
     Args:
         teacher: A network and its parameters.
         student: With the teacher's heads.
-        sentences: Their labels, if any, do not count.
-        how: The lessons.
+        sentences: Text; labels, if any, are ignored.
+        how: Training settings.
         device: Where to compute.
-        heard: Called now and then.
+        on_progress: Called now and then with the steps done and the loss.
     """
     if student.tag_sets != teacher[0].tag_sets:
-        raise HardnerError("a student needs the heads of its teacher")
+        raise HardnerError("the student must have the teacher's heads")
     texts = [Sentence(s.tokens) for s in sentences if 0 < len(s) <= _LONGEST]
     if not texts:
         raise HardnerError("there are no sentences to learn from")
@@ -140,7 +138,7 @@ def distil_tagger(
 
 @dataclass(frozen=True)
 class _Lesson:
-    """Sentences as the teacher reads them, and as the student does."""
+    """Both networks, and the sentences as each of them reads them."""
 
     teacher: Tagger
     known: Params
@@ -153,7 +151,7 @@ class _Lesson:
         return self.shown.widths(rows), self.read.widths(rows)
 
     def loss(self, params: Params, rows: Tensor, widths: Sequence[dict[str, int]]) -> Tensor:
-        """The cross-entropy of the student to the teacher, a word, in the mean over heads."""
+        """The cross-entropy of the student to the teacher per word, averaged over heads."""
         shown, read = (
             store.batch(rows.unsqueeze(0), wide)
             for store, wide in zip((self.shown, self.read), widths, strict=True)
@@ -165,25 +163,25 @@ class _Lesson:
                     self.known, self.teacher.encoder(self.known, shown, SCORING), shown, heads
                 )
             wanted = marginals(taught.scores.float(), taught.lengths, *taught.chain)
-        read = _forgetful(read, self.how.unseen)
+        read = _drop_words(read, self.how.unseen)
         encoded = self.student.encoder(params, read, Mode(self.how.dropout))
         scores, lengths, chain = self.student.emissions(params, encoded, read, heads)
-        foreign = chain.transitions.amax(1) == FORBIDDEN  # [D, C]: no tag may come before it
-        logs = scores.masked_fill(foreign[:, None, None], UNSHOWN).log_softmax(-1)
+        unused = chain.transitions.amax(1) == FORBIDDEN  # [D, C]: no tag may come before it
+        logs = scores.masked_fill(unused[:, None, None], UNSHOWN).log_softmax(-1)
         wide = min(wanted.shape[2], logs.shape[2])  # both hold the longest sentence
         there = mask_of(lengths, wide)  # [D, B, T]
         return -(wanted[:, :, :wide] * logs[:, :, :wide]).sum() / there.sum()
 
 
-def _forgetful(batch: Batch, share: float) -> Batch:
-    """The batch, some of its words without a vector of their own."""
+def _drop_words(batch: Batch, share: float) -> Batch:
+    """The batch with some words replaced by the unknown word."""
     words = batch.inputs["words"]
     kept = torch.rand(words.shape, device=words.device) >= share
     return replace(batch, inputs={**batch.inputs, "words": words * kept})
 
 
 def _batches(store: Store, how: Distillation) -> Iterator[Ints]:
-    """Rows of sentences of like length, [B], pass after pass, each in a new order."""
+    """Rows of sentences of like length, [B], epoch after epoch, each in a new order."""
     lengths = store.tags.widths[:-1]
     size = min(how.batch, len(lengths))
     rng: Any = np.random.default_rng(how.seed)

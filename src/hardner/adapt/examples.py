@@ -11,12 +11,12 @@ from hardner.types import Sentence
 
 @dataclass(frozen=True)
 class Examples:
-    """Sentences with mentions of one label and no other, each sentence once."""
+    """Sentences labelled with one label only, without duplicates."""
 
     label: str
     sentences: tuple[Sentence, ...]
     notes: tuple[str, ...] = ()
-    """What the user should know of them, a line each."""
+    """Warnings for the user, a line each."""
 
     @property
     def mentions(self) -> int:
@@ -25,7 +25,7 @@ class Examples:
 
 
 def examples(sentences: Iterable[Sentence], label: str | None = None) -> Examples:
-    """The sentences with their mentions of a label; without one, of the only label there is."""
+    """The sentences with their mentions of a label, which may be left out if it is the only one."""
     filled = [sentence for sentence in sentences if sentence.tokens]
     if not filled:
         raise HardnerError("there is no labelled sentence")
@@ -66,7 +66,7 @@ def _only(sentence: Sentence, label: str) -> Sentence:
 
 
 def _once(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
-    """Each sentence once: a repeated one would be learnt from and held out at the same time."""
+    """The sentences without duplicates, which would be learnt and held out at the same time."""
     seen: dict[tuple[str, ...], Sentence] = {}
     for sentence in sentences:
         first = seen.setdefault(sentence.tokens, sentence)

@@ -1,4 +1,4 @@
-"""Fit one model to many samples at once, a captured step at a time."""
+"""The training loop of adaptation: many samples fitted at once, on a GPU by CUDA graphs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -75,29 +75,29 @@ def fit_samples(
         params = {n: p for n, p in params.items() if n not in cached_names(tagger)}
     learnt = rows if replaced is None else np.concatenate((rows, replaced), axis=1)
     inner = recipe.inner(rows.shape[1])
-    samples = _Samples(tagger, params, store, learnt, recipe, inner, seeds, negatives)
-    found = samples.averaged()
+    fits = _Fits(tagger, params, store, learnt, recipe, seeds, negatives, inner)
+    found = fits.averaged()
     if unlabelled is not None:
         with autocast(recipe.precision, store.device):
-            teacher_labels = label_by_teacher(tagger, found, store, unlabelled)
-        found = samples.averaged(teacher_labels, on_progress)
+            labels = label_by_teacher(tagger, found, store, unlabelled)
+        found = fits.averaged(labels, on_progress)
     return given | found
 
 
-class _Samples(NamedTuple):
-    """What `fit_samples` is given."""
+class _Fits(NamedTuple):
+    """What `fit_samples` is given, with the lower layers' outputs in place of the sentences."""
 
     tagger: Tagger
     params: Params
     store: Store
     rows: Ints
     recipe: Recipe
-    inner: InnerLoop
     seeds: Sequence[int]
     negatives: Ints | None
+    inner: InnerLoop
 
     def averaged(
-        self, teacher_labels: TeacherLabels | None = None, on_progress: Progress | None = None
+        self, labels: TeacherLabels | None = None, on_progress: Progress | None = None
     ) -> Params:
         """The mean of the parameters fitted to each sample in different orders."""
         ways = self.recipe.restarts
@@ -109,30 +109,29 @@ class _Samples(NamedTuple):
             rows=np.repeat(self.rows, ways, axis=0),  # [M * ways, K]
             seeds=[seed_of(w, seed) if w else seed for seed in self.seeds for w in range(ways)],
         )
-        found = many.fitted(teacher_labels and teacher_labels.repeat(ways), on_progress)
+        found = many.fitted(labels and labels.repeat(ways), on_progress)
         return {
             n: p.unflatten(0, (-1, ways)).mean(1) if p.shape[0] == len(many.rows) else p
             for n, p in found.items()
         }
 
-    def fitted(self, teacher_labels: TeacherLabels | None, on_progress: Progress | None) -> Params:
-        """The parameters fitted to each sample, and to lessons if there are any."""
-        tagger, params, store, rows, recipe, inner, seeds, _ = self
-        if teacher_labels:
-            steps = max(inner.steps, recipe.self_training.steps)
-            inner = replace(inner, steps=steps, rate=inner.rate * recipe.self_training.rate)
-        order, more = self.order(inner.steps, teacher_labels)
+    def fitted(self, labels: TeacherLabels | None, on_progress: Progress | None) -> Params:
+        """The parameters fitted to each sample, and to soft labels if there are any."""
+        tagger, params, store, rows, recipe, seeds, _, inner = self
+        teaching = recipe.self_training
+        if labels:
+            steps = max(inner.steps, teaching.steps)
+            inner = replace(inner, steps=steps, rate=inner.rate * teaching.rate)
+        order, unlabelled = self.order(inner.steps, labels)
         start = expand_per_task(params, inner.parts, len(rows))
         moving = [name for name in start if part_of(name) in inner.parts]
         current = start | {name: start[name].detach().clone() for name in moving}
         state = inner.optimizer.init({name: current[name] for name in moving})
-        replay = CudaGraphRunner([current[name] for name in moving] + list(state.values()))
-        fused = inner.optimizer.rule == "adamw"
+        run = CudaGraphRunner([current[name] for name in moving] + list(state.values()))
+        in_place = inner.optimizer.rule == "adamw"  # torch's fused kernel moves them itself
         mode = Mode(recipe.dropout)
-        iterate_averaging = IterateAverage(
-            [current[name] for name in moving],
-            inner.steps - int(recipe.iterate_averaging * inner.steps),
-        )
+        first = inner.steps - int(recipe.iterate_averaging * inner.steps)
+        average = IterateAverage([current[name] for name in moving], first)
         for step, (drawn, widths) in enumerate(zip(order, batch_widths(store, order), strict=True)):
             torch.manual_seed(seed_of("dropout", step, *seeds))
 
@@ -140,48 +139,42 @@ class _Samples(NamedTuple):
                 rate: Tensor, drawn: Tensor, widths: dict[str, int] = widths
             ) -> tuple[list[Tensor], list[Tensor]]:
                 batch = store.batch(drawn, widths)
-                if teacher_labels:
-                    losses = teacher_labels.losses(
-                        tagger,
-                        batch,
-                        drawn[:, -more:],
-                        recipe.self_training.pseudo_label_weight,
-                        mode,
-                    )
-                else:
-                    losses = losses_on(tagger, batch, mode)
+                losses = losses_on(tagger, batch, mode)
+                if labels:
+                    weight, others = teaching.pseudo_label_weight, drawn[:, -unlabelled:]
+                    losses = labels.losses(tagger, batch, others, weight, mode)
                 with fit_autocast(recipe.precision, store.device):
-                    done = inner_step(losses, current, start, inner, state, rate, inplace=fused)
+                    done = inner_step(losses, current, start, inner, state, rate, inplace=in_place)
                 return [done.moved[name] for name in moving] + [done.state[k] for k in state], []
 
             inputs = [torch.tensor(1 - step / inner.steps), torch.from_numpy(drawn)]
-            replay((tuple(widths.items()), drawn.shape), compute, inputs)
-            iterate_averaging.after(step)
-            if teacher_labels and on_progress:
+            run((tuple(widths.items()), drawn.shape), compute, inputs)
+            average.after(step)
+            if labels and on_progress:
                 on_progress(step + 1, inner.steps)
-        return current | dict(zip(moving, iterate_averaging.mean(), strict=True))
+        return current | dict(zip(moving, average.mean(), strict=True))
 
-    def order(self, steps: int, teacher_labels: TeacherLabels | None) -> tuple[Ints, int]:
-        """What each step learns from: [steps, M, sentences]; so many at the end have no labels."""
-        widths = self.store.tags.widths
-        parts = [length_batches(self.rows, widths, steps, self.recipe.batch, self.seeds)]
+    def order(self, steps: int, labels: TeacherLabels | None) -> tuple[Ints, int]:
+        """Rows of each step, [steps, M, B], and how many at the end of B are unlabelled."""
+        widths, size = self.store.tags.widths, self.recipe.batch
+        parts = [length_batches(self.rows, widths, steps, size, self.seeds)]
         if self.recipe.negatives and self.negatives is not None:
             draws = [np.random.default_rng(seed) for seed in self.seeds]
             shape = (steps, self.recipe.negatives)
             drawn = [draw.integers(len(self.negatives), size=shape) for draw in draws]
             parts.append(self.negatives[np.stack(drawn, axis=1)])
-        if teacher_labels:
-            others = [seed_of("unlabelled", seed) for seed in self.seeds]
-            parts.append(
-                length_batches(
-                    teacher_labels.rows, widths, steps, self.recipe.self_training.batch, others
-                )
-            )
-        return np.concatenate(parts, axis=2), parts[-1].shape[2] if teacher_labels else 0
+        if labels is None:
+            return np.concatenate(parts, axis=2), 0
+        others, size = (
+            [seed_of("unlabelled", s) for s in self.seeds],
+            self.recipe.self_training.batch,
+        )
+        parts.append(length_batches(labels.rows, widths, steps, size, others))
+        return np.concatenate(parts, axis=2), parts[-1].shape[2]
 
 
 class IterateAverage:
-    """The mean of parameters over the last steps: the path of few large steps is not smooth."""
+    """Iterate averaging (SWA): the mean of the parameters over the last steps."""
 
     def __init__(self, current: list[Tensor], first: int) -> None:
         """Args: ``current`` is moved in place; steps from ``first`` on count."""
@@ -190,7 +183,7 @@ class IterateAverage:
         self._steps = 0
 
     def after(self, step: int) -> None:
-        """Take in what a step has led to."""
+        """Take in the parameters after a step."""
         if step < self._first:
             return
         self._steps += 1
@@ -200,25 +193,22 @@ class IterateAverage:
             self._sums = [tensor.clone() for tensor in self._current]
 
     def mean(self) -> list[Tensor]:
-        """Of the steps that counted; where there was none, the parameters as they are."""
+        """The mean; without a step that counted, the parameters as they are."""
         return [total / self._steps for total in self._sums] or self._current
 
 
 def length_batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:
-    """What each step learns from: passes over each sample, cut into batches of like lengths.
+    """Mini-batches of each sample, [steps, M, B], pass after pass.
 
-    Sentences of about the same length lie together, so that little of a batch is padding, and the
-    long ones of all samples in the same steps. Which ones go together is drawn for each pass.
+    Sentences of about the same length come together, the long ones of all samples in the same
+    steps, so that little of a batch is padding. Each pass groups them anew.
 
     Args:
         rows: Of each sample, [M, K]; -1 for none.
         widths: Of each sentence, by row.
-        steps: How many batches there are to be.
-        size: The most sentences of a batch.
+        steps: Number of batches.
+        size: The most sentences of a batch; a smaller sample is one batch.
         seeds: Of each sample.
-
-    Returns:
-        [steps, M, sentences of a batch], or all of a sample in each step where there are no more.
     """
     tasks, shots = rows.shape
     if size >= shots:
@@ -239,9 +229,10 @@ def length_batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Seque
 
 
 def batch_widths(store: Store, order: Ints) -> list[dict[str, int]]:
-    """How wide the batch of each step is: on a CPU no wider than it must be.
+    """The padded widths of each step's batch.
 
-    On a GPU, where every shape is captured anew, there are `_GRAPH_SHAPES` for all steps at most.
+    A CPU pads no more than it must. A GPU captures a CUDA graph for each shape, so that all steps
+    together have `_GRAPH_SHAPES` at most.
     """
     each = [store.packed_widths(drawn) for drawn in order]
     if store.device.type == "cpu":

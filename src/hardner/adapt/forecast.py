@@ -1,13 +1,13 @@
-"""What the sentences at hand say of a model's F1 on others like them, and of more sentences.
+"""Forecast the F1 on sentences like the labelled ones, and what more sentences would add.
 
 Held-out counts of true positives, false positives and false negatives, a row a sentence, are
-weighed at random again and again (the Bayesian bootstrap), and one imaginary sentence, as good as
-not, is always among them: with two sentences anything is possible, with fifty it no longer counts.
-A power law takes the F1 from the number of sentences learnt from to another,
+resampled by the Bayesian bootstrap. One imaginary sentence of random quality is always among them:
+with two sentences anything is possible, with fifty it no longer counts. A power law extrapolates
+the F1 from the number of sentences learnt to another,
 
     1 - F1(n) = (1 - F1(m)) * (n / m)^-b,
 
-its exponent being known beforehand from published learning curves and better from one's own.
+with a prior on its exponent from published learning curves, updated by the model's own curve.
 """
 
 from dataclasses import dataclass, replace
@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 _Floats = NDArray[np.float64]
 DRAWS = 2000
 INTERVAL_LEVEL = 0.9
-"""Share of the draws that an interval holds."""
+"""Probability that an interval should hold."""
 EXPONENT = (0.23, 0.14)
-"""Mean and deviation of b between neighbours of the 306 published pairs of 5 to 100 shots."""
+"""Prior of b: mean and deviation over neighbouring sizes of the 306 published pairs."""
 _LUCK = 0.25
-"""Deviation of log(1 - F1) between models that learnt from other sentences, times their root."""
+"""Deviation of log(1 - F1) between samples of n sentences, times sqrt(n)."""
 _BEST = 0.995
-"""No F1 is thought to be better, so that the law's logarithms exist."""
+"""Cap on F1, so that log(1 - F1) is finite."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number that is known up to chance."""
+    """An estimate with its interval."""
 
     value: float
     low: float
@@ -37,18 +37,19 @@ class Interval:
 
     @classmethod
     def of(cls, draws: _Floats) -> "Interval":
-        """The mean, and where the middle `INTERVAL_LEVEL` of the draws lies."""
+        """The mean and the central `INTERVAL_LEVEL` of the draws."""
         low, high = np.quantile(draws, ((1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2))
         return cls(float(draws.mean()), float(low), float(high))
 
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """How models that learnt from so many sentences did on sentences held out from them."""
+    """Scores of models on sentences held out from them."""
 
     learnt: float
     counts: _Floats
-    """tp, fp and fn of each sentence [K, 3]; zeros for one that was not held out."""
+    """True positives, false positives, false negatives of each sentence [K, 3]; zeros if not held
+    out."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Forecast:
 
     f1: Interval
     gain: Interval
-    """What `more` sentences would add to it."""
+    """What ``more`` sentences would add."""
     more: int
     exponent: float
     """Of the learning curve."""
@@ -66,13 +67,13 @@ class Forecast:
 def forecast(
     large: HeldOutScores, small: HeldOutScores | None, sentences: int, more: int = 10, seed: int = 0
 ) -> Forecast:
-    """Carry what was seen on held-out sentences over to a model of all, and of more.
+    """Extrapolate held-out scores to a model of all sentences, and of more.
 
     Args:
-        large: With models that learnt from most of the sentences.
-        small: With models that learnt from few of them; without it the exponent is a guess.
+        large: Scores of models that learnt most of the sentences.
+        small: Scores of a model that learnt few; without it, b is the prior's.
         sentences: How many there are.
-        more: To say what so many further ones bring.
+        more: Further sentences to forecast the gain of.
         seed: Of the draws.
     """
     rng = np.random.default_rng((seed, 1))
@@ -83,20 +84,20 @@ def forecast(
     now = np.minimum(missed[0] * (sentences / large.learnt) ** -b * luck, 1.0)
     then = now * ((sentences + more) / sentences) ** -b
     f1 = Interval.of(1 - now)
-    # The imaginary sentence widens the interval; it has no say in the most likely value.
+    # The imaginary sentence widens the interval but does not move the point estimate.
     likely = 1 - (1 - f1_of(large.counts)) * (sentences / large.learnt) ** -float(b.mean())
     f1 = replace(f1, value=min(max(likely, f1.low), f1.high))
     return Forecast(f1, Interval.of(now - then), more, float(b.mean()))
 
 
 def f1_of(counts: _Floats) -> float:
-    """Of all sentences together; 0 where nothing is right."""
+    """Micro F1 of counts [K, 3]; 0 where nothing is right."""
     tp, fp, fn = counts.sum(0).tolist()
     return float(2 * tp / (2 * tp + fp + fn)) if tp else 0.0
 
 
 def _exponent(learnt: list[float], missed: _Floats, rng: np.random.Generator) -> _Floats:
-    """Draws of b: what is known beforehand and what was seen, weighed by their precision."""
+    """Draws of b from its posterior: prior and measured slope weighted by their precision."""
     mean, deviation = EXPONENT
     if len(learnt) == 2 and learnt[1] < learnt[0]:
         apart = np.log(learnt[0] / learnt[1])
@@ -110,7 +111,7 @@ def _exponent(learnt: list[float], missed: _Floats, rng: np.random.Generator) ->
 
 
 def resampled(counts: _Floats, seed: int = 0) -> _Floats:
-    """Draws of the F1 that counts [N, K, 3] are a sample of, paired between the N: [N, DRAWS]."""
+    """Bootstrap draws of F1 from counts [N, K, 3], paired between the N models: [N, DRAWS]."""
     tp, fp, fn = np.moveaxis(np.asarray(counts, np.float64), -1, 0)  # [N, K]
     right, every = 2 * tp, 2 * tp + fp + fn
     rng = np.random.default_rng(seed)

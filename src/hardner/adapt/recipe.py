@@ -1,4 +1,4 @@
-"""How a trained model is fitted to the sentences of a target: named presets for each encoder."""
+"""Recipes: how a trained model is fitted to a new type; named presets for each encoder."""
 
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -17,74 +17,75 @@ from hardner.model.tagger import Tagger
 
 @dataclass(frozen=True)
 class SelfTraining:
-    """How it goes on where there are sentences without labels (`hardner.adapt.self_training`)."""
+    """How a student learns from unlabelled sentences too (`hardner.adapt.self_training`)."""
 
     steps: int = 100
-    """From the start, if the rule does not take more anyway."""
+    """At least; more if the recipe takes more."""
     rate: float = 0.5
-    """Of the rule's rate, the share of the first step."""
+    """Learning rate, as a share of the recipe's."""
     batch: int = 16
-    """Of those sentences, how many each step learns from as well."""
+    """Unlabelled sentences of a step."""
     pseudo_label_weight: float = 1.0
-    """The weight of one of them beside that of a labelled one."""
+    """Weight of an unlabelled sentence beside that of a labelled one."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The steps from a model to one for a target."""
+    """How a model is fitted to a few labelled sentences."""
 
     steps: int
     rate: float
-    """Of the first step; it falls linearly to zero."""
+    """Learning rate of the first step; it falls linearly to zero."""
     optimizer: Optimizer
     scaled: bool = False
-    """Whether the rate is for steps of 32 sentences and follows their square root (HGDA, Eq. 3)."""
+    """Scale the rate by sqrt(batch / 32) (HGDA, Eq. 3)."""
     batch: int = 128
     """Sentences of a step, at most."""
     passes: float = 0.0
-    """Over the sentences, if that takes more than ``steps``."""
+    """Epochs; steps are added if these take more than ``steps``."""
     sqrt_rate_scaling: bool = False
-    """Whether the rate is then lower, by the square root of how many times more steps it takes."""
+    """Divide the rate by the square root of how many times more steps that takes."""
     clip: float = 5.0
+    """Norm that gradients are clipped to."""
     dropout: float = 0.2
     parts: frozenset[str] = frozenset({"encoder", "decoder"})
-    """What is fitted."""
+    """Parameter groups that are fitted."""
     prototypes: bool = False
-    """Whether the decoder starts from the mean vectors of the tags (WPZ)."""
+    """Start the decoder from the mean vectors of the tags (WPZ)."""
     precision: Precision = "float32"
-    """Of the arithmetic on a GPU."""
+    """Autocast type on a GPU."""
     scales: dict[str, float] = field(default_factory=dict)
-    """By the start of a parameter's name, what its rate is multiplied with."""
+    """Learning-rate multipliers by the start of a parameter's name."""
     layers: int = 0
-    """How many of a transformer's layers, from the top, are fitted; 0 for all and its table."""
+    """Fit this many of a transformer's top layers; 0: all layers and the embeddings."""
     start: Literal["random", "zero", "mean"] = "random"
-    """Of a new decoder; the mean is that of the model's decoders for a single label."""
+    """Of a new decoder; ``mean`` averages the model's decoders for a single label."""
     decoder: DecoderKind | None = None
-    """Its kind; by default the model's own."""
+    """CRF or softmax; by default as the model's."""
     iterate_averaging: float = 0.0
-    """Share of the steps, the last ones, of whose parameters the mean is taken."""
+    """Average the parameters over this share of the steps, the last ones (SWA)."""
     restarts: int = 1
-    """How often a sample is fitted, in another order each time; the outcomes are averaged."""
+    """Fit so often, in another order each time, and average the weights."""
     negatives: int = 0
-    """Sentences of `hardner.adapt.negatives` that each step learns from as well."""
+    """Bundled negative sentences of each step."""
     replacements: int = 0
-    """Sentences that are learnt as well, each one of the sample with the mentions of another."""
+    """Copies of the sentences with each other's mentions."""
     o_bias: float = 0.0
-    """Added in the end to the score of being outside a mention."""
+    """Added to the logit of ``O`` after fitting."""
     o_bias_density: float = 0.0
-    """Added to it as well, divided by the square of how many mentions a sentence holds that has
-    any: where mentions stand close, few sentences are without one."""
+    """Added as well, divided by the square of the mentions in a mention-bearing sentence: where
+    mentions stand close together, few sentences are without one."""
     o_bias_size: float = 0.0
-    """Divided by the number of sentences and taken from it: the fewer there are, the more mentions
-    are unlike theirs."""
+    """Divided by the number of sentences and subtracted: a model of few sentences misses most
+    mentions, because they are unlike those it has seen."""
     self_training: SelfTraining = SelfTraining()
-    """Used where there are sentences without labels only."""
+    """Used only where there are unlabelled sentences."""
     average_folds: bool = False
     """Whether `hardner adapt` averages the fit to all sentences with those of cross-validation,
     which have been paid for, in place of restarts."""
 
     def inner(self, sentences: int) -> InnerLoop:
-        """The rule for so many sentences."""
+        """Steps, rate and the like for a number of sentences."""
         size = min(self.batch, sentences)
         steps = max(self.steps, ceil(self.passes * sentences / size))
         rate = scaled(self.rate, size) if self.scaled else self.rate
@@ -99,8 +100,8 @@ class Recipe:
         )
 
 
-# HGDA, appendix: SGD with momentum, a linear schedule, all of T' as one batch, Eq. 3. How many
-# steps it takes is not said.
+# HGDA, appendix: SGD with momentum, a linear schedule, all of T' as one batch, Eq. 3. It does not
+# say how many steps.
 _PAPER = Optimizer("sgd", momentum=0.9, weight_decay=1e-6)
 _PAPER_RECURRENT = Recipe(200, 1e-2, _PAPER, scaled=True, passes=20)
 _PAPER_TRANSFORMER = Recipe(200, 1e-5, _PAPER, scaled=True, passes=20)
@@ -112,7 +113,7 @@ _BEST_BIGRU = Recipe(
     _BEST,
     batch=16,
     passes=15,
-    scales={"decoder": 5.0},  # it starts from nothing
+    scales={"decoder": 5.0},  # a new decoder starts at random, the encoder is trained
     negatives=8,
 )
 _BEST_BILSTM = replace(
@@ -146,7 +147,8 @@ _BEST_TRANSFORMER = Recipe(
     o_bias_density=3.0,
 )
 
-# On two cores, so that a user need not wait: one fit of fewer and larger steps.
+# A user waits for it on two cores: one fit of fewer and larger steps, and the folds in place of
+# restarts. Chosen on devel data of left-out domains, as `best` was (results/ablation.md).
 _QUICK_TRANSFORMER = replace(
     _BEST_TRANSFORMER,
     steps=35,

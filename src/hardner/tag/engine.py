@@ -1,4 +1,4 @@
-"""One pass of the encoder, every head's best tags, and the probability of each span found."""
+"""Decoding: one pass of the encoder, Viterbi for every head, a probability for every span."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hardner.batch import Ints, Store, TagSet, bucket
+from hardner.batch import Ints, Store, TagSet, bucket, group_by_width
 from hardner.model.crf_decode import Runs, run_marginals, viterbi
 from hardner.model.decoders import Emissions, TransitionScores
 from hardner.model.encoders import Encoded, EncoderWithCopies, PieceEncoder
@@ -30,25 +30,24 @@ _PADDED_WIDTH: dict[str, Callable[[int], int]] = {
     "cpu": lambda width: width + width % 2,
     "cuda": bucket,
 }
-"""How many words or pieces a sentence is padded to.
+"""The padded width of a sentence, in words or subwords.
 
-That follows from the sentence alone, so that the arithmetic on it does not depend on the sentences
-beside it, and sentences of like length come together: on a GPU in few groups, as it computes
-thousands of sentences in hardly more time than a few.
+It follows from the sentence alone, so that results do not depend on the batch. A GPU computes
+thousands of sentences in hardly more time than a few, so its widths are coarser and batches fewer.
 """
 BATCH_SIZE = {"cpu": 64, "cuda": 1 << 12}
-"""Sentences that are computed at once, unless another number is asked for."""
+"""Default batch size, in sentences."""
 _WORDS_AT_ONCE = {"cpu": 1 << 13, "cuda": 1 << 17}
-"""Words or pieces that are computed at once, padding counted."""
+"""Words or subwords of a batch, counting padding."""
 _CRF_CELLS = 1 << 27
-"""Words times heads times the cube of their tags, at once: what a GPU joins stretches in."""
+"""Words times heads times tags cubed, at once: the memory of a GPU's parallel CRF kernel."""
 SCORE_DIGITS = 4
-"""Of a score; the arithmetic itself gives some more."""
+"""Decimals of a score; further ones may depend on the machine."""
 
 Tokens = Sequence[str]
 
 _ALONE = Lock()
-"""A Hugging Face network is given its parameters by setting them for the time of a call."""
+"""Held while a Hugging Face network computes: parameters are set on the module for the call."""
 
 
 class EncodedTexts(NamedTuple):
@@ -70,12 +69,12 @@ class EncodedTexts(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Sentences that are computed together."""
+    """A batch of sentences."""
 
     rows: Ints
-    """Which sentences, [B]."""
-    said: Emissions
-    """By the D heads, in float64 and divided by their temperatures."""
+    """Their places, [B]."""
+    emissions: Emissions
+    """Of the D heads, in float64 and divided by their temperatures."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +87,9 @@ class Engine:
     device: str = "cpu"
     _alone: AbstractContextManager[object] = field(init=False, repr=False)
     _network: Params = field(init=False, repr=False)
-    """What the encoder computes with."""
+    """The encoder's parameters, in half precision where that is faster."""
     _decoders: Params = field(init=False, repr=False)
-    """In float64, in which what is added up in another order is still the same to all digits."""
+    """In float64: sums in another order still agree to `SCORE_DIGITS`."""
 
     def __post_init__(self) -> None:
         encoder = self.tagger.encoder
@@ -119,10 +118,10 @@ class Engine:
         encoded = self.encode(texts)
         found: list[list[ScoredMention]] = [[] for _ in encoded.texts]
         tag_sets = [self.tagger.tag_sets[head] for head in heads]
-        for rows, said in self.groups(encoded, heads, size):
-            tags = viterbi(said.scores, said.lengths, *said.chain)[0]  # [D, B, T]
+        for rows, emissions in self.groups(encoded, heads, size):
+            tags = viterbi(emissions.scores, emissions.lengths, *emissions.chain)[0]  # [D, B, T]
             runs = tag_runs(tags.cpu().numpy(), tag_sets)
-            for run, score in zip(runs, _scores(runs, said, tag_sets), strict=True):
+            for run, score in zip(runs, _scores(runs, emissions, tag_sets), strict=True):
                 mark = ScoredMention(*run.span, round(score, SCORE_DIGITS), heads[run.head])
                 found[rows[run.row]].append(mark)
         return found
@@ -133,8 +132,8 @@ class Engine:
     ) -> list[list[float]]:
         """The entropy of each token's tags given those before it, in nats, summed over heads."""
         found: list[list[float]] = [[] for _ in texts]
-        for rows, said in self.groups(texts, heads, size):
-            given = entropies(said.scores, said.lengths, *said.chain)[1]  # [D, B, T]
+        for rows, emissions in self.groups(texts, heads, size):
+            given = entropies(emissions.scores, emissions.lengths, *emissions.chain)[1]  # [D, B, T]
             for row, values in zip(rows, given.sum(0).tolist(), strict=True):
                 found[row] = values[: len(texts[row])]
         return found
@@ -162,85 +161,70 @@ class Engine:
             with self._alone:
                 words, whole = self.tagger.encoder(self._network, batch, SCORING)
             exact = Encoded(words.double(), whole)
-            said = self.tagger.emissions(self._decoders, exact, batch, asked)
-            return _Group(np.array(encoded.filled)[rows], self._tempered(said, heads))
+            emissions = self.tagger.emissions(self._decoders, exact, batch, asked)
+            return _Group(np.array(encoded.filled)[rows], self._tempered(emissions, heads))
 
-        every = _like(store, len(encoded.filled), size, self._room(len(heads)))
+        every = _groups(store, size, self._max_cells(len(heads)))
         if not isinstance(self.tagger.encoder, OnnxEncoder):
             yield from map(group, every)
             return
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
             yield from pool.map(group, every)
 
-    def _room(self, heads: int) -> int:
-        """For the words or pieces of a group."""
+    def _max_cells(self, heads: int) -> int:
+        """Words or subwords of a group, counting padding."""
         kind = torch.device(self.device).type
         cells = heads * (self.tagger.tags + 1) ** 3
-        return (
-            _WORDS_AT_ONCE[kind]
-            if kind == "cpu"
-            else min(_WORDS_AT_ONCE[kind], _CRF_CELLS // cells)
-        )
+        most = _WORDS_AT_ONCE[kind]
+        return most if kind == "cpu" else min(most, _CRF_CELLS // cells)
 
-    def _tempered(self, said: Emissions, heads: Sequence[int]) -> Emissions:
-        temperatures = torch.tensor(
-            [self.temperatures[head] for head in heads], dtype=torch.float64
-        )
-        temperatures = temperatures.to(said.scores.device).view(-1, 1, 1)  # [D, 1, 1]
-        transitions, start, end = said.chain
-        cooled = TransitionScores(
-            transitions / temperatures, start / temperatures[:, 0], end / temperatures[:, 0]
-        )
-        return Emissions(said.scores / temperatures.unsqueeze(-1), said.lengths, cooled)
+    def _tempered(self, emissions: Emissions, heads: Sequence[int]) -> Emissions:
+        own = [self.temperatures[head] for head in heads]
+        t = torch.tensor(own, dtype=torch.float64, device=self.device).view(-1, 1, 1)  # [D, 1, 1]
+        transitions, start, end = emissions.chain
+        chain = TransitionScores(transitions / t, start / t[:, 0], end / t[:, 0])
+        return Emissions(emissions.scores / t.unsqueeze(-1), emissions.lengths, chain)
 
 
 def _half(device: str) -> torch.dtype | None:
-    """The half precision in which the device multiplies faster, if there is one.
-
-    Of the two, float16 is eight times as exact; a CPU that is fast in bfloat16 may not be in it.
-    """
+    """The half precision in which the device multiplies faster than in single, if any."""
+    # float16 is eight times as exact as bfloat16, but few CPUs are fast in it.
     if torch.device(device).type == "cuda":
         return torch.float16
     return torch.bfloat16 if cpu_has_bfloat16() else None
 
 
-def _like(store: Store, count: int, size: int, room: int) -> Iterator[tuple[Ints, dict[str, int]]]:
-    """Sentences of like length, the longest first, and the widths they are padded to."""
-    own = {name: stream.widths[:count] for name, stream in store.streams.items()}
-    own["words"] = store.tags.widths[:count]
-    longest = max(int(widths.max()) for widths in own.values())
-    steps = np.array(
-        [_PADDED_WIDTH[store.device.type](max(1, width)) for width in range(longest + 1)]
-    )
-    padded = {name: steps[widths] for name, widths in own.items()}
-    widest = np.stack(list(padded.values())).max(0)  # [sentences]
-    for width in np.unique(widest)[::-1].tolist():
-        rows = np.flatnonzero(widest == width)
-        step = min(size, max(1, room // width))
-        for start in range(0, len(rows), step):
-            some = rows[start : start + step]
-            yield some, {name: int(widths[some].max()) for name, widths in padded.items()}
+def _groups(store: Store, size: int, max_cells: int) -> Iterator[tuple[Ints, dict[str, int]]]:
+    """Sentences of one padded width, the longest first, and the widths of their streams."""
+    round_up = _PADDED_WIDTH[store.device.type]
+    for rows in group_by_width(store.row_widths(), max_cells, size, round_up):
+        streams = {name: stream.widths for name, stream in store.streams.items()}
+        streams["words"] = store.tags.widths
+        yield rows, {n: round_up(max(1, int(w[rows].max()))) for n, w in streams.items()}
 
 
-def _scores(runs: Sequence[TagRun], said: Emissions, tag_sets: Sequence[TagSet]) -> list[float]:
-    """The probability of each span; only sentences that hold one are gone through."""
+def _scores(
+    runs: Sequence[TagRun], emissions: Emissions, tag_sets: Sequence[TagSet]
+) -> list[float]:
+    """The probability of each span."""
     scores = [0.0] * len(runs)
-    for scheme in {tag_set.scheme for tag_set in tag_sets}:
+    for scheme in {tag_sets[run.head].scheme for run in runs}:
         own = [i for i, run in enumerate(runs) if tag_sets[run.head].scheme == scheme]
         richest = max((t for t in tag_sets if t.scheme == scheme), key=lambda t: len(t.tags))
-        for i, score in zip(own, _of_scheme([runs[i] for i in own], said, richest), strict=True):
+        found = _scores_of_scheme([runs[i] for i in own], emissions, richest)
+        for i, score in zip(own, found, strict=True):
             scores[i] = score
     return scores
 
 
-def _of_scheme(runs: Sequence[TagRun], said: Emissions, richest: TagSet) -> list[float]:
-    if not runs:
-        return []
-    heads, _, _, tags = said.scores.shape
-    held: list[dict[int, int]] = [{} for _ in range(heads)]
-    rows = [held[run.head].setdefault(run.row, len(held[run.head])) for run in runs]
-    most, longest = max(map(len, held)), max(len(run.tags) for run in runs)
-    index = torch.tensor([[*there, *[0] * (most - len(there))] for there in held])  # [D, R]
+def _scores_of_scheme(runs: Sequence[TagRun], emissions: Emissions, richest: TagSet) -> list[float]:
+    scores, lengths, chain = emissions
+    device, (heads, _, _, tags) = scores.device, scores.shape
+    # Most sentences hold no span: only the others are gone through, numbered anew for each head.
+    numbers: list[dict[int, int]] = [{} for _ in range(heads)]
+    rows = [numbers[run.head].setdefault(run.row, len(numbers[run.head])) for run in runs]
+    most, longest = max(map(len, numbers)), max(len(run.tags) for run in runs)
+    index = torch.tensor([[*own, *[0] * (most - len(own))] for own in numbers])  # [D, R]
     head = torch.arange(heads).unsqueeze(1)
     places = Runs(
         torch.tensor([run.head for run in runs]),
@@ -248,12 +232,12 @@ def _of_scheme(runs: Sequence[TagRun], said: Emissions, richest: TagSet) -> list
         torch.tensor([run.span.start for run in runs]),
         torch.tensor([[*run.tags, *[-1] * (longest - len(run.tags))] for run in runs]),
     )
-    ends = ~_continues(richest, tags).to(said.scores.device)
+    ends = ~_continues(richest, tags).to(device)
     found: list[float] = run_marginals(
-        said.scores[head, index],
-        said.lengths[head, index],
-        *said.chain,
-        Runs(*(part.to(said.scores.device) for part in places)),
+        scores[head, index],
+        lengths[head, index],
+        *chain,
+        Runs(*(part.to(device) for part in places)),
         opens=ends,
         closes=ends,
     ).tolist()
@@ -262,9 +246,9 @@ def _of_scheme(runs: Sequence[TagRun], said: Emissions, richest: TagSet) -> list
 
 @lru_cache(maxsize=64)
 def _continues(tag_set: TagSet, width: int) -> Tensor:
-    """Whether a tag (column) goes on with the span of the one before it (row): [C, C].
+    """Whether a tag (column) continues the span of the tag before it (row): [C, C].
 
-    Tags stand in the same order in every tag set of a scheme, so that the richest speaks for all.
+    Tags stand in the same order in every tag set of a scheme, so the richest one serves all.
     """
     names = tag_set.tags
     table = torch.zeros(width, width, dtype=torch.bool)
