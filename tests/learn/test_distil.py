@@ -11,7 +11,7 @@ from hardner.adapt.distil import (
     Distillation,
     Student,
     _batches,
-    _forgetful,
+    _drop_words,
     _Lesson,
     distil_tagger,
 )
@@ -143,7 +143,7 @@ def test_words_are_forgotten_at_random() -> None:
     batch = tiny.batch(tiny.tagger("bilstm"), rows=20)
     torch.manual_seed(0)
     words = batch.inputs["words"]
-    kept = _forgetful(batch, 0.3).inputs["words"]
+    kept = _drop_words(batch, 0.3).inputs["words"]
     share = float(((kept == 0) & (words > 0)).sum() / (words > 0).sum())
     assert 0.2 < share < 0.4
     assert torch.equal(kept[kept > 0], words[kept > 0])
@@ -157,7 +157,7 @@ def test_the_rate_rises_and_falls() -> None:
 
 def test_what_cannot_be_taught_is_one_clear_line() -> None:
     other = SMALL.tagger(TEXTS, (TagSet("X", ("X",)),))
-    with pytest.raises(HardnerError, match="the heads of its teacher"):
+    with pytest.raises(HardnerError, match="must have the teacher's heads"):
         distil_tagger((TEACHER.tagger, TEACHER.params), other, TEXTS, Distillation(steps=1))
     long = [Sentence(("a",) * (_LONGEST + 1)), Sentence(())]
     with pytest.raises(HardnerError, match="no sentences to learn from"):

@@ -118,7 +118,7 @@ def test_a_new_decoder_starts_as_told(start):
 
 def test_only_a_transformer_can_be_lifted():
     tagger, params, store = target("bilstm")
-    with pytest.raises(HardnerError, match="from above"):
+    with pytest.raises(HardnerError, match="layer by layer"):
         fit_samples(tagger, params, store, ROWS, replace(RULE, layers=1), SEEDS)
 
 

@@ -65,9 +65,9 @@ def test_many_tags_leave_less_room_on_a_gpu() -> None:
     """Stretches are joined in a table that grows with the cube of the tags."""
     here = models.predictor("bilstm", "IOBES")
     there = Engine(here.tagger, here.params, here.temperatures, "cuda")
-    assert there._room(4) == engine._WORDS_AT_ONCE["cuda"]
+    assert there._max_cells(4) == engine._WORDS_AT_ONCE["cuda"]
     labels = tuple("ABCDEFGHI")
     sets = tuple(replace(tag_set, labels=labels) for tag_set in here.tagger.tag_sets)
     rich = replace(there, tagger=replace(here.tagger, tag_sets=sets))
     cells = 4 * (4 * len(labels) + 2) ** 3
-    assert engine._CRF_CELLS - cells < rich._room(4) * cells <= engine._CRF_CELLS
+    assert engine._CRF_CELLS - cells < rich._max_cells(4) * cells <= engine._CRF_CELLS

@@ -20,9 +20,9 @@ from hardner.tag.predictor import Predictor
 from hardner.types import Corpus, Sentence, Span
 
 Pools = Mapping[str, Sequence[Sentence]]
-"""By corpus, the sentences that are drawn from."""
+"""By corpus, the sentences that samples are drawn from."""
 Drawn = Mapping[int, Mapping[str, Sequence[int]]]
-"""By sample and corpus, which of them are drawn."""
+"""By sample and corpus, the rows that were drawn."""
 
 
 class ScoredSamples(NamedTuple):
@@ -33,9 +33,9 @@ class ScoredSamples(NamedTuple):
     scores: list[dict[str, ErrorCounts]]
     """Of each sample, by label."""
     predictions: list[list[tuple[Span, ...]]]
-    """Of each sample, the spans of each test sentence; none if they are not wanted."""
+    """Of each sample, the spans of each test sentence; empty if not asked for."""
     seconds: float
-    """A sample."""
+    """Per sample."""
 
 
 class Runner(Protocol):

@@ -1,4 +1,4 @@
-"""What is scored: a model or a way to train one, and how it is fitted to a target."""
+"""Systems: the rows of results tables, each a model or a way to train one, and its recipe."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +25,7 @@ from hardner.vectors import load_vectors
 
 
 class SampleDraw(NamedTuple):
-    """Which draw of a target it is."""
+    """Size and number of a sample."""
 
     size: Size
     number: int
@@ -34,7 +34,7 @@ class SampleDraw(NamedTuple):
 StartModel = Callable[
     [Sequence[Corpus], Mapping[str, Sequence[Sentence]], SampleDraw | None], Model
 ]
-"""(targets, what is drawn of each if it is trained on, which draw that is) -> a model."""
+"""(target corpora, sampled sentences of each if trained on, which sample) -> a model."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,17 @@ class System:
     start: StartModel
     device: str = "cpu"
     target: str = ""
-    """The only domain that it may be tested on; empty for any."""
+    """The only domain that it may be tested on, having left it out; empty for any."""
     seen: frozenset[str] = frozenset()
     """Corpora that it was trained on."""
     vectors: str = ""
-    """A file that knows words which the model has not seen."""
+    """A file of word vectors, for words that the model has not seen."""
     cache: Path | None = None
-    """A folder that keeps what was read of that file."""
+    """A folder that caches what was read of that file."""
     root: str = ""
-    """Where the corpora lay that it was trained on."""
+    """The folder of the corpora that it was trained on."""
     catalogue: str = ""
-    """A user's own catalogue of them."""
+    """The user's own catalogue of corpora."""
 
 
 def system_of_folder(
@@ -78,8 +78,8 @@ def system_of_folder(
 
     Args:
         path: The folder.
-        protocol: What it will be put through.
-        name: Of its row, which may be one of `BASELINES`; by default from the run's method.
+        protocol: How it will be evaluated.
+        name: Of its row, perhaps one of `BASELINES`; by default from the run's method.
         preset: Of the adaptation; by default the run's own.
         vectors: A file of word vectors; by default the run's own.
         device: Where to compute.
@@ -120,25 +120,20 @@ def make_system(
     preset: str,
     device: str,
 ) -> System:
-    """A row without a start, with all that an experiment, if there is one, says about it."""
+    """A system without a model yet, described by its experiment, if it has one."""
     plan = BASELINES.get(name)
     train: TrainOn = plan.train if plan else protocol.train
     adapt = plan.adapt if plan else protocol.adapt
     trained = experiment.preset if experiment else ""
     chosen = preset or (trained if trained in RECIPES else "paper")
-    rule = recipe_for(chosen, kind)
+    recipe = recipe_for(chosen, kind)
     if experiment and experiment.method == "wpz":
-        rule = replace(rule, prototypes=True)
-    fitted = asdict(rule) | {"parts": sorted(rule.parts)} if adapt else None
+        recipe = replace(recipe, prototypes=True)
+    fitted = asdict(recipe) | {"parts": sorted(recipe.parts)} if adapt else None
     if fitted and not protocol.unlabelled:
         del fitted["self_training"]
-    if fitted and not fitted["average_folds"]:  # recorded since it exists
-        del fitted["average_folds"]
-    for later in (
-        "o_bias_size",
-        "o_bias_density",
-        "replacements",
-    ):  # rules were recorded before there were any
+    for later in ("o_bias_size", "o_bias_density", "replacements", "average_folds"):
+        # Newer than the first results, whose configurations must still hash to the same key.
         if fitted and not fitted[later]:
             del fitted[later]
     config = {"experiment": _table(experiment, protocol), "train": train, "adaptation": fitted}
@@ -146,7 +141,7 @@ def make_system(
         method=name or (method_name(experiment, adapt) if experiment else ""),
         encoder=kind,
         preset=chosen if trained in (chosen, "") else f"{trained}, adapted by {chosen}",
-        adaptation=rule,
+        adaptation=recipe,
         train=train,
         adapt=adapt,
         seed=experiment.seed if experiment else 0,
@@ -160,7 +155,7 @@ def make_system(
 
 
 def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
-    """An experiment without where it ran, and the same whichever target it left out."""
+    """The experiment without where it ran, equal for all targets that it may leave out."""
     if experiment is None:
         return {}
     table = experiment.table()
@@ -169,13 +164,13 @@ def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
     if set(experiment.data.corpora) == left:
         table["data"]["corpora"] = []
     del table["device"], table["target"], table["data"]["root"], table["data"]["catalogue"]
-    if not experiment.encoder.skip:  # older than its key
+    if not experiment.encoder.skip:  # newer than the first results
         del table["encoder"]["skip"]
     return table
 
 
 def method_name(experiment: Experiment, adapt: bool) -> str:
-    """The name that the papers' tables give to what an experiment does; its own if they do not."""
+    """The name in the papers' tables of what an experiment does, if it has one there."""
     merged = experiment.decoder.per == "all"
     for name, plan in BASELINES.items():
         same = (plan.method, plan.merged, plan.adapt) == (experiment.method, merged, adapt)
@@ -187,13 +182,13 @@ def method_name(experiment: Experiment, adapt: bool) -> str:
 def with_word_vectors(
     model: Model, path: str, sentences: Collection[Sentence], cache: Path | None = None
 ) -> Model:
-    """The model with vectors for words of the sentences that it does not know as written.
+    """The model with vectors for those words of the sentences that are not in its vocabulary.
 
     Args:
-        model: If it is not made of words, it stays as it is.
+        model: Unchanged if its encoder has no word vectors.
         path: The file of vectors; empty for none.
-        sentences: What it will be given.
-        cache: A folder that keeps what was read of the file.
+        sentences: All that it will read.
+        cache: A folder that caches what was read of the file.
     """
     encoder = model.tagger.encoder
     if not path or not isinstance(encoder, WordEncoder):
@@ -210,9 +205,9 @@ def with_word_vectors(
 
 
 def for_corpus(model: Model, corpus: Corpus) -> tuple[Model, int]:
-    """The model, and which of its decoders is for a corpus: its own, or its domain's.
+    """The model, and the index of its decoder for a corpus: the corpus's own, or its domain's.
 
-    Where there is neither but all decoders are for the same labels, it is the mean of them.
+    If it has neither but all decoders have the same labels, their mean is taken.
     """
     tagger, params = model
     for name in (corpus.name, corpus.domain):
