@@ -7,7 +7,7 @@ import tiny
 from predict.small_models import predictor
 
 from hardner.errors import HardnerError
-from hardner.export.check import Checked, check_export, example, refuse
+from hardner.export.check import ExportCheck, check_export, example_sentences, refuse_export
 from hardner.export.onnx import to_onnx
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
@@ -23,7 +23,7 @@ def shifted(model: Predictor, by: float) -> Predictor:
 
 
 def test_the_example_is_made_of_sentences() -> None:
-    found = example()
+    found = example_sentences()
     assert len(found) > 50
     assert all(5 < len(sentence) < 60 for sentence in found)
 
@@ -34,7 +34,7 @@ def test_a_model_agrees_with_itself_and_not_with_another() -> None:
     assert same.before == same.after == 1
     assert same.difference < 1e-4
     assert all(speed > 0 for speed in same.speed)
-    refuse(same, quantised=False)
+    refuse_export(same, quantised=False)
     other = check_export(MODEL, shifted(MODEL, 2.0), None)
     assert other.before == 1 > other.after
     assert other.difference == pytest.approx(2, abs=1e-5)
@@ -72,9 +72,9 @@ def test_what_is_not_the_same_is_refused(
     found: tuple[float, float, float], quantised: bool, message: str
 ) -> None:
     with pytest.raises(HardnerError, match=message):
-        refuse(Checked(*found, (1.0, 1.0)), quantised)
+        refuse_export(ExportCheck(*found, (1.0, 1.0)), quantised)
 
 
 def test_what_is_the_same_is_not_refused() -> None:
-    refuse(Checked(0.80, 0.791, 0.3, (1.0, 1.0)), quantised=True)
-    refuse(Checked(0.80, 0.83, 1e-5, (1.0, 1.0)), quantised=False)
+    refuse_export(ExportCheck(0.80, 0.791, 0.3, (1.0, 1.0)), quantised=True)
+    refuse_export(ExportCheck(0.80, 0.83, 1e-5, (1.0, 1.0)), quantised=False)

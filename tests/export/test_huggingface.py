@@ -138,7 +138,7 @@ def one_head(decoder: str = "softmax") -> Predictor:
     [
         (predictor("transformer"), "Hugging Face has no network like this one"),
         (predictor("bilstm"), "a WordEncoder is no Hugging Face network"),
-        (predictor("bert"), "a CRF's transitions have no place"),
+        (predictor("bert"), "cannot hold a CRF's transitions"),
         (predictor("bert", decoder="softmax"), "holds one head, the model has Disease, Drug"),
     ],
     ids=["own", "words", "crf", "heads"],

@@ -13,7 +13,7 @@ from predict.small_models import predictor
 import hardner
 from hardner.batch import Batch
 from hardner.errors import HardnerError
-from hardner.export.onnx import graph_of, to_onnx
+from hardner.export.onnx import onnx_graph, to_onnx
 from hardner.model.layers import SCORING, mask_of
 from hardner.model.onnx import EMISSIONS, PIECES, PLACES, WORDS
 from hardner.model.subwords import in_windows
@@ -41,7 +41,7 @@ def test_the_graph_says_what_torch_says(kind: str, texts: list[tuple[str, ...]])
     encoded = model.tagger.encoder(model.params, batch, SCORING)
     expected, lengths, _ = model.tagger.emissions(model.params, encoded, batch, heads)
 
-    session = onnxruntime.InferenceSession(graph_of(model.tagger, model.params))
+    session = onnxruntime.InferenceSession(onnx_graph(model.tagger, model.params))
     windows = in_windows(batch.inputs["pieces"], model.tagger.encoder.pieces.limit)[0]
     width = windows.numel() // len(texts)
     places = batch.inputs["heads"][0] + width * torch.arange(len(texts)).unsqueeze(1)

@@ -8,8 +8,8 @@ from onnx import TensorProto, helper, numpy_helper
 from predict.small_models import predictor
 
 from hardner.errors import HardnerError
-from hardner.export.onnx import graph_of
-from hardner.export.quantise import int8
+from hardner.export.onnx import onnx_graph
+from hardner.export.quantise import quantise_graph
 
 RNG = np.random.default_rng(0)
 WEIGHT = RNG.normal(size=(24, 10)).astype(np.float32)
@@ -51,13 +51,13 @@ def test_products_are_those_of_integers() -> None:
     x, by_row = rounded((table * own).astype(np.float32)[rows], -1)
     w, by_column = rounded(WEIGHT, 0)
     expected = (x @ w) * by_row * by_column
-    np.testing.assert_allclose(run(int8(graph()), rows), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(run(quantise_graph(graph()), rows), expected, rtol=1e-4, atol=1e-4)
     exact = TABLE[rows] @ WEIGHT
     assert 0 < np.abs(expected - exact).max() < 0.03 * np.abs(exact).max()
 
 
 def test_a_row_does_not_depend_on_the_others() -> None:
-    content = int8(graph())
+    content = quantise_graph(graph())
     rows = RNG.integers(0, 4000, (6, 7))
     alone = np.concatenate([run(content, rows[i : i + 1]) for i in range(6)])
     np.testing.assert_array_equal(run(content, rows), alone)
@@ -65,13 +65,13 @@ def test_a_row_does_not_depend_on_the_others() -> None:
 
 def test_a_row_of_zeros_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "TABLE", np.zeros_like(TABLE))
-    assert (run(int8(graph()), np.zeros((2, 7), np.int64)) == 0).all()
+    assert (run(quantise_graph(graph()), np.zeros((2, 7), np.int64)) == 0).all()
 
 
 @pytest.mark.parametrize("kind", ["transformer", "bert"])
 def test_no_large_matrix_of_floats_is_left(kind: str) -> None:
     model = predictor(kind)
-    weights = onnx.load_model_from_string(int8(graph_of(model.tagger, model.params)))
+    weights = onnx.load_model_from_string(quantise_graph(onnx_graph(model.tagger, model.params)))
     floats = [w for w in weights.graph.initializer if w.data_type == TensorProto.FLOAT]
     products = {n.input[1] for n in weights.graph.node if n.op_type == "MatMul"}
     assert not products & {w.name for w in floats}
@@ -82,5 +82,5 @@ def test_no_large_matrix_of_floats_is_left(kind: str) -> None:
 def test_without_onnx_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     content = graph()
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(HardnerError, match=r"pip install hardner\[onnx\]"):
-        int8(content)
+    with pytest.raises(HardnerError, match=r"pip install 'hardner\[onnx\]'"):
+        quantise_graph(content)

@@ -67,12 +67,12 @@ def export_command(
 def _onnx(
     predictor: "Predictor", out: Path, int8: bool, labelled: "Sequence[Sentence] | None"
 ) -> None:
-    from hardner.export.check import check_export, refuse
+    from hardner.export.check import check_export, refuse_export
     from hardner.export.onnx import to_onnx
 
     made = to_onnx(predictor, quantised=int8)
     checked = check_export(predictor, made, labelled)
-    refuse(checked, int8)
+    refuse_export(checked, int8)
     made.save(out)
     size = sum(path.stat().st_size for path in out.iterdir()) / 1e6
     kind = "8-bit weights" if int8 else f"scores differ by {checked.difference:.1g} at most"

@@ -19,15 +19,15 @@ from hardner.tag.predictor import Predictor
 def write_huggingface(predictor: Predictor, folder: str | Path) -> None:
     """Write what ``AutoModelForTokenClassification`` and ``AutoTokenizer`` read.
 
-    The logits of a word's first piece are the model's own scores. The model's constraints on tag
-    sequences have no place in such a folder, nor have temperatures.
+    The logits of a word's first subword are the model's own scores. Such a folder cannot hold the
+    model's constraints on tag sequences, nor its temperatures.
 
     Args:
-        predictor: A Hugging Face network with one head, which has no CRF.
-        folder: New or empty.
+        predictor: A Hugging Face network with one head and without a CRF.
+        folder: A new or empty one.
     """
     folder = Path(folder)
-    encoder, tag_set = writable(predictor.tagger)
+    encoder, tag_set = _writable(predictor.tagger)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileError(folder, "exists already; name a new folder")
     with quiet() as transformers:
@@ -38,8 +38,8 @@ def write_huggingface(predictor: Predictor, folder: str | Path) -> None:
             tokenizer.save_pretrained(temporary)
 
 
-def writable(tagger: Tagger) -> tuple[BertEncoder, TagSet]:
-    """The encoder and the head, where a Hugging Face folder can hold them."""
+def _writable(tagger: Tagger) -> tuple[BertEncoder, TagSet]:
+    """The encoder and the tags of the head, if a Hugging Face folder can hold them."""
     encoder = tagger.encoder
     if not isinstance(encoder, BertEncoder):
         reason = "Hugging Face has no network like this one, with its rotary positions"
@@ -47,7 +47,7 @@ def writable(tagger: Tagger) -> tuple[BertEncoder, TagSet]:
             reason = f"a {type(encoder).__name__} is no Hugging Face network"
         raise HardnerError(f"{reason}; only a model built on such a network can be written")
     if tagger.decoder != "softmax":
-        raise HardnerError("a CRF's transitions have no place in a Hugging Face folder")
+        raise HardnerError("a Hugging Face folder cannot hold a CRF's transitions")
     if len(tagger.tag_sets) != 1:
         domains = ", ".join(tagger.domains)
         raise HardnerError(f"a Hugging Face folder holds one head, the model has {domains}")
@@ -75,7 +75,7 @@ def _model(transformers: Any, encoder: BertEncoder, tag_set: TagSet, params: Par
 
 
 def _tokenizer(transformers: Any, encoder: BertEncoder) -> Any:
-    """The tokenizer with its special pieces named."""
+    """The tokenizer, told which subwords are special."""
     split = encoder.pieces.split
     assert isinstance(split, Splitter)
 

@@ -4,9 +4,10 @@
     nlp.add_pipe("hardner", config={"min_score": 0.5})
     doc = nlp("Aspirin may worsen asthma.")
 
-``doc.spans["hardner"]`` holds every mention, its attribute ``scores`` their scores; mentions of
-different types may overlap there. ``doc.ents`` gets those that do not, the best first, beside
-entities of earlier components that none of them overlaps; ``ent._.score`` is an entity's score.
+``doc.spans["hardner"]`` holds every mention, and their scores as its attribute ``scores``;
+mentions of different types may overlap there. ``doc.ents`` takes those that do not overlap, the
+most probable first, and keeps the entities of earlier components that overlap none of them.
+``ent._.score`` is an entity's score.
 """
 
 import io
@@ -15,52 +16,50 @@ import multiprocessing
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import tee
 from pathlib import Path
-from typing import Any
 
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from hardner.errors import HardnerError
+from hardner.schemes import non_overlapping
 from hardner.tag.predictor import Predictor, load
 from hardner.types import Entity
 
-MODEL, SETTINGS = "model", "settings.json"
-SCORE = "score"
+_MODEL, _SETTINGS = "model", "settings.json"
+_SCORE = "score"
 
 
-class Component:
-    """Finds mentions in documents; offsets that cut a token of spaCy's are widened to it."""
+@dataclass(eq=False)
+class SpacyComponent:
+    """Finds mentions in documents; a mention that cuts a token of spaCy's is widened to it."""
 
-    def __init__(
-        self,
-        name: str,
-        model: str | None,
-        labels: Sequence[str] | None,
-        spans_key: str,
-        min_score: float,
-    ) -> None:
-        """Args: ``model`` is a folder; without one, the model that comes with the package."""
-        self.name = name
-        self.only = None if labels is None else tuple(labels)
-        self.spans_key, self.min_score = spans_key, min_score
-        self._folder = model
+    name: str
+    model: str | None
+    """A model folder; None for the model that comes with the package."""
+    only: tuple[str, ...] | None
+    """The labels that are kept; None for all."""
+    spans_key: str
+    min_score: float
+
+    def __post_init__(self) -> None:
         self._predictor: Predictor | None = None
-        if not Span.has_extension(SCORE):
-            Span.set_extension(SCORE, default=None)
+        if not Span.has_extension(_SCORE):
+            Span.set_extension(_SCORE, default=None)
 
     @property
     def predictor(self) -> Predictor:
-        """Read when it is first needed, as spaCy makes a component before it fills it."""
+        """The model, loaded when first needed: spaCy makes a component, then calls `from_disk`."""
         if self._predictor is None:
-            self._predictor = load(self._folder)
+            self._predictor = load(self.model)
         return self._predictor
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What may be found; unknown, so none, before the model is read."""
+        """The labels that may be found; none before the model is loaded."""
         known = self._predictor.labels if self._predictor is not None else ()
         return known if self.only is None else self.only
 
@@ -71,7 +70,7 @@ class Component:
     def pipe(self, docs: Iterable[Doc], *, batch_size: int | None = None) -> Iterator[Doc]:
         """The documents with their mentions, in order."""
         if multiprocessing.parent_process() is not None:
-            torch.set_num_threads(1)  # a forked process has none of its parent's threads
+            torch.set_num_threads(1)  # waiting for the parent's threads would never end
         docs, again = tee(docs)
         found = self.predictor.pipe(
             (doc.text for doc in again),
@@ -88,29 +87,30 @@ class Component:
         scores = [entity.score for entity in entities]
         doc.spans[self.spans_key] = spans
         doc.spans[self.spans_key].attrs["scores"] = scores
-        taken: set[int] = set()
-        ours = []
-        for score, span in sorted(zip(scores, spans, strict=True), key=lambda pair: -pair[0]):
-            tokens = set(range(span.start, span.end))
-            if taken.isdisjoint(tokens):
-                taken |= tokens
-                span._.set(SCORE, score)
-                ours.append(span)
-        earlier = [e for e in doc.ents if taken.isdisjoint(range(e.start, e.end))]
-        doc.set_ents([*ours, *earlier])
+        score_of: dict[Span, float] = {}
+        for span, score in zip(spans, scores, strict=True):
+            score_of[span] = max(score, score_of.get(span, 0.0))
+        best = non_overlapping(spans, lambda span: -score_of[span])
+        for span in best:
+            span._.set(_SCORE, score_of[span])
+        # With equal preference the first win: ours over those of earlier components.
+        doc.set_ents(non_overlapping([*best, *doc.ents], lambda _: 0))
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the component, its model included."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
-        self.predictor.save(folder / MODEL)
-        (folder / SETTINGS).write_text(json.dumps(self._settings()), "utf-8")
+        self.predictor.save(folder / _MODEL)
+        settings = {"labels": self.only, "spans_key": self.spans_key, "min_score": self.min_score}
+        (folder / _SETTINGS).write_text(json.dumps(settings), "utf-8")
 
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "Component":
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SpacyComponent":
         """Read what `to_disk` wrote."""
         folder = Path(path)
-        self._restore(json.loads((folder / SETTINGS).read_text("utf-8")))
-        self._predictor = load(folder / MODEL)
+        settings = json.loads((folder / _SETTINGS).read_text("utf-8"))
+        self.only = None if settings["labels"] is None else tuple(settings["labels"])
+        self.spans_key, self.min_score = settings["spans_key"], settings["min_score"]
+        self._predictor = load(folder / _MODEL)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -122,21 +122,12 @@ class Component:
                 archive.write(path, path.relative_to(folder))
         return stream.getvalue()
 
-    def from_bytes(self, content: bytes, *, exclude: Iterable[str] = ()) -> "Component":
+    def from_bytes(self, content: bytes, *, exclude: Iterable[str] = ()) -> "SpacyComponent":
         """Read what `to_bytes` gave."""
         with tempfile.TemporaryDirectory() as folder:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 archive.extractall(folder)
             return self.from_disk(folder)
-
-    def _settings(self) -> dict[str, Any]:
-        labels = None if self.only is None else list(self.only)
-        return {"labels": labels, "spans_key": self.spans_key, "min_score": self.min_score}
-
-    def _restore(self, settings: dict[str, Any]) -> None:
-        labels = settings["labels"]
-        self.only = None if labels is None else tuple(labels)
-        self.spans_key, self.min_score = settings["spans_key"], settings["min_score"]
 
 
 def _span(doc: Doc, entity: Entity) -> Span:
@@ -157,17 +148,18 @@ def create_component(
     labels: list[str] | None,
     spans_key: str,
     min_score: float,
-) -> Component:
-    """Make the component.
+) -> SpacyComponent:
+    """Make the component for a pipeline.
 
     Args:
         nlp: The pipeline.
-        name: Of the component in it.
+        name: The component's name in it.
         model: A model folder; without one, the model that comes with the package.
-        labels: Only these.
-        spans_key: Under which mentions stand in ``doc.spans``.
-        min_score: Only mentions as probable as that.
+        labels: The labels to keep; all by default.
+        spans_key: Where mentions stand in ``doc.spans``.
+        min_score: The least probable mention to keep.
     """
     if not 0 <= min_score <= 1:
         raise HardnerError(f"min_score is {min_score}; expected 0 to 1")
-    return Component(name, model, labels, spans_key, min_score)
+    only = None if labels is None else tuple(labels)
+    return SpacyComponent(name, model, only, spans_key, min_score)
