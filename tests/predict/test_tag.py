@@ -19,8 +19,8 @@ import hardner
 from hardner.cli import outputs
 from hardner.errors import FileError
 from hardner.formats import FORMATS, Report, read, write
-from hardner.scale.inputs import documents_by_input
 from hardner.scale.receipts import fingerprint
+from hardner.scale.tagging import documents_by_input
 from hardner.types import Document
 
 TEXT = "Aspirin may worsen asthma in mice, and BRCA1 is a gene. It causes liver disease."

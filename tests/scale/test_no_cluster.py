@@ -13,7 +13,7 @@ from scale.made import lines, model, tag, texts
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import protocol
-from hardner.scale import cluster
+from hardner.scale import engines
 from hardner.scale.evaluation import independent_parts
 
 
@@ -25,7 +25,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def refused(address: str) -> str:
-    with pytest.raises(HardnerError) as caught, cluster.cluster(address):
+    with pytest.raises(HardnerError) as caught, engines.cluster(address):
         pass
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -58,7 +58,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
 
 def test_something_else_listens(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="Ray is an extra (hardner[ray])")
-    monkeypatch.setattr(cluster, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(engines, "_TIMEOUT", 0.5)
     address = f"127.0.0.1:{listener.getsockname()[1]}"
     assert "timed out" in refused(address)
 

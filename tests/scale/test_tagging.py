@@ -13,7 +13,7 @@ from scale.made import content, ids, lines, model, receipts, tag, texts
 
 from hardner.errors import HardnerError
 from hardner.formats import Report, read, write
-from hardner.scale import Summary, inputs, plan, sharding
+from hardner.scale import Summary, plan, shard_worker, tagging
 from hardner.tag.predictor import Predictor
 from hardner.types import Document
 
@@ -127,8 +127,10 @@ def test_a_group_of_shards_is_read_in_one_pass(
     shutil.copy(FIXTURE, tmp_path / "z.xml")
     given, out = [source, tmp_path / "z.xml"], tmp_path / "out"
     opened: list[str] = []
-    items = inputs.read_items
-    monkeypatch.setattr(sharding, "read_items", lambda *of: opened.append(of[0].path) or items(*of))
+    items = shard_worker._read_items
+    monkeypatch.setattr(
+        shard_worker, "_read_items", lambda *of: opened.append(of[0].path) or items(*of)
+    )
     said = tag(given, out, model=network, shard=2)
     assert (said.shards, said.documents, said.bad) == (27, 53, 1)
     assert len(opened) == {1: 2, 2: 3, 1000: 27}[groups]
@@ -335,7 +337,7 @@ def test_the_output_is_never_an_input(network: Path, tmp_path: Path) -> None:
     for _ in range(2):
         assert tag([tmp_path], tmp_path / "out", model=network).documents == 5
     assert [
-        Path(found).name for found in inputs.list_inputs([tmp_path], outside=tmp_path / "out")
+        Path(found).name for found in tagging.list_inputs([tmp_path], outside=tmp_path / "out")
     ] == ["in.jsonl"]
 
 

@@ -143,8 +143,7 @@ def _tag_here(
 
     Returns how much there was.
     """
-    from hardner.scale.inputs import documents_by_input, list_inputs
-    from hardner.scale.tagging import tag_with_workers
+    from hardner.scale.tagging import documents_by_input, list_inputs, tag_with_workers
 
     sources = list_inputs(files, source_format, output.place if output.folder else None)
     targets = output.files(sources)

@@ -15,7 +15,7 @@ from hardner.evaluate.results import ResultFile, read_configs, read_results, rec
 from hardner.evaluate.samples import SampleBook
 from hardner.evaluate.system import System
 from hardner.files import read_text
-from hardner.scale.tagging import running
+from hardner.scale.engines import running
 
 LoadSystem = Callable[[Protocol], System]
 """Loads the system, wherever it is called."""

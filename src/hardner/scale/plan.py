@@ -1,4 +1,4 @@
-"""What is to be done, fixed before it is begun: the settings and a list of shards."""
+"""What is to be done, fixed before it is begun: inputs, settings and a list of shards."""
 
 import hashlib
 import json
@@ -10,13 +10,34 @@ from typing import Any
 from hardner import __version__
 from hardner.errors import FileError
 from hardner.files import atomic_write, file_errors, read_text, sha256
-from hardner.scale.inputs import Input
+from hardner.formats import detect
 from hardner.tag.predictor import BUNDLED_MODEL
 
 PLAN = "plan.json"
 _GROUPS = 256
 """Of shards that a worker makes in one go, if there are as many: enough for any number of workers
 to be busy, and few enough that inputs are not read in vain up to each shard's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file, or a folder that is one corpus, and what identifies its content."""
+
+    path: str
+    format: str
+    bytes: int
+    modified: int
+    """Its time of change, in nanoseconds."""
+
+    @classmethod
+    def of(cls, path: Path, format: str | None) -> "Input":
+        """Look at a file or folder."""
+        if not path.exists():
+            raise FileError(path, "no such file or folder")
+        with file_errors(path):
+            parts = [p.stat() for p in ([path] if path.is_file() else sorted(path.rglob("*")))]
+        size, modified = sum(p.st_size for p in parts), max(p.st_mtime_ns for p in parts)
+        return cls(str(path), format or detect(path).name, size, modified)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 
 from hardner.errors import FileError
 from hardner.files import atomic_write, file_errors, read_text
-from hardner.scale.inputs import BadDocument
 from hardner.scale.plan import Shard, ShardPlan, is_leftover
 
 _JOURNAL = ".hardner-tag"
@@ -129,6 +128,19 @@ class ShardAttempts:
     def _write(self, at: str | None) -> None:
         with atomic_write(self._path) as file:
             file.write(json.dumps({"begun": self._begun, "deaths": self._deaths, "at": at}))
+
+
+@dataclass(frozen=True, slots=True)
+class BadDocument:
+    """A document that could not be read or tagged."""
+
+    file: str
+    number: int
+    """Which one of the file, from 1."""
+    id: str
+    error: str
+    text: str
+    """The document's, or the line that holds it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,15 @@
 """Tag files, folders and patterns into a folder of shards, here or on Ray."""
 
-import os
-import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from hardner.errors import FileError, HardnerError
-from hardner.files import file_errors, sha256
-from hardner.formats import Report, write
-from hardner.scale.inputs import (
-    BadDocument,
-    Input,
-    count_documents,
-    list_inputs,
-    read_documents,
-    read_items,
-)
+from hardner.errors import HardnerError
+from hardner.scale.engines import Backend, RunUnits, run_here, running
 from hardner.scale.plan import (
-    Shard,
+    Input,
     ShardPlan,
     TagSettings,
     group_shards,
@@ -31,24 +19,17 @@ from hardner.scale.plan import (
     write_plan,
 )
 from hardner.scale.receipts import (
-    Receipt,
-    ShardAttempts,
     Summary,
     make_receipt_folders,
     missing_shards,
     write_manifest,
-    write_receipt,
 )
-from hardner.scale.tagging import Backend, RunUnits, TagJob, run_here, running
-from hardner.types import Document
+from hardner.scale.shard_worker import CountWorker, ShardWorker
+from hardner.scale.tagging import TagJob, list_inputs
 
 _FORMATS = ("jsonl", "parquet")
 _SMALL = 64 << 20
 """Bytes of input that are counted before a worker would have started."""
-_BLOCK = 1024
-"""Documents that are tagged together; where one of them fails, they are tagged one by one."""
-_SYSTEMATIC = 8
-"""So many failures in a block, if they are more than half of it, are no fault of the documents."""
 
 
 class ShardProgress(NamedTuple):
@@ -121,7 +102,7 @@ def _planned(settings: TagSettings, folder: Path, run: RunUnits) -> ShardPlan:
     small = sum(source.bytes for source in settings.inputs) < _SMALL
     counts: dict[str, int] = {}
     notes: Counter[str] = Counter()
-    for path, count, own in (run_here if small else run)(settings.inputs, _CountWorker):
+    for path, count, own in (run_here if small else run)(settings.inputs, CountWorker):
         counts[path] = count
         notes.update(own)
     found = tuple(counts[source.path] for source in settings.inputs)
@@ -145,7 +126,7 @@ def _make_shards(
     on_progress(ShardProgress(done, len(shards), documents))
     failed: list[str] = []
     arguments = job, out, plan.settings.to
-    for made in run(group_shards(missing), _ShardWorker, arguments) if missing else ():
+    for made in run(group_shards(missing), ShardWorker, arguments) if missing else ():
         done, documents = done + made.shards, documents + made.documents
         on_progress(ShardProgress(done, len(shards), documents))
         failed += [made.failed] if made.failed else []
@@ -154,118 +135,3 @@ def _make_shards(
             f"{len(shards) - done} of {len(shards)} shards could not be made, the others are done"
         )
         raise HardnerError(f"{min(failed)} ({many}; mend it and run the same command again)")
-
-
-class _CountWorker:
-    """Counts the documents of an input, and what could not be kept in reading it."""
-
-    def __call__(self, source: Input) -> tuple[str, int, dict[str, int]]:
-        report = Report()
-        with file_errors(source.path):
-            return source.path, count_documents(source, report), dict(report.counts)
-
-
-class _Made(NamedTuple):
-    """What became of a group of shards."""
-
-    shards: int
-    documents: int
-    failed: str
-    """Why the others could not be read; empty where there are none."""
-
-
-class _ShardWorker:
-    """Makes groups of shards of one input."""
-
-    def __init__(self, job: TagJob, out: Path, to: str) -> None:
-        self._job, self._out, self._to = job, out, to
-
-    def __call__(self, group: Sequence[Shard]) -> _Made:
-        # A worker before this one may have died in the middle of the group.
-        missing = missing_shards(self._out, group)
-        if not missing:
-            return _Made(len(group), 0, "")
-        source, made, documents = group[0].source, len(group) - len(missing), 0
-        try:
-            at = missing[0].start
-            items = read_items(source, at, missing[-1].stop)
-            for shard in missing:
-                own = islice(items, shard.start - at, shard.stop - at)
-                documents += self._make(shard, own)
-                made, at = made + 1, shard.stop
-        except FileError as error:
-            if not error.path.is_relative_to(source.path):
-                raise
-            return _Made(made, documents, str(error))
-        return _Made(made, documents, "")
-
-    def _make(self, shard: Shard, items: Iterator[tuple[int, Any]]) -> int:
-        """Tags the documents of a shard; its file is whole before its receipt is there."""
-        report, attempts = Report(), ShardAttempts(self._out, shard)
-        bad: list[BadDocument] = []
-        documents = entities = 0
-
-        def counted() -> Iterator[Document]:
-            nonlocal documents, entities
-            found = read_documents(shard.source, items, report, bad)
-            for document in self._tagged(found, shard.source.path, attempts, bad):
-                documents += 1
-                entities += len(document.entities)
-                yield document
-
-        target = self._out / shard.name
-        write(counted(), target, self._to, report=report)
-        receipt = Receipt(
-            name=shard.name,
-            source=shard.source.path,
-            first=shard.start + 1,
-            documents=documents,
-            entities=entities,
-            bad=tuple(bad),
-            notes=dict(report.counts),
-            bytes=target.stat().st_size,
-            sha256=sha256(target),
-            worker=f"{socket.gethostname()}:{os.getpid()}",
-        )
-        write_receipt(self._out, receipt)
-        attempts.finish()
-        return documents
-
-    def _tagged(
-        self,
-        found: Iterator[tuple[int, Document]],
-        path: str,
-        attempts: ShardAttempts,
-        bad: list[BadDocument],
-    ) -> Iterator[Document]:
-        """The documents, in order, but for those that cannot be tagged, which go to ``bad``."""
-        while block := list(islice(found, 1 if attempts.one_by_one else _BLOCK)):
-            if attempts.one_by_one:
-                number, document = block[0]
-                if attempts.blames(number):
-                    reason = "ended each process that tried to tag it"
-                    bad.append(BadDocument(path, number + 1, document.id, reason, document.text))
-                    continue
-                attempts.begin(number)
-            try:
-                made = list(self._job.tag([document for _, document in block]))
-            except Exception:
-                made = self._one_by_one(block, path, bad)
-            yield from made
-
-    def _one_by_one(
-        self, block: Sequence[tuple[int, Document]], path: str, bad: list[BadDocument]
-    ) -> list[Document]:
-        made: list[Document] = []
-        failed: list[BadDocument] = []
-        for number, document in block:
-            try:
-                made += self._job.tag([document])
-            except Exception as error:
-                reason = " ".join(f"{type(error).__name__}: {error}".split())
-                failed.append(BadDocument(path, number + 1, document.id, reason, document.text))
-        if len(failed) >= _SYSTEMATIC and 2 * len(failed) > len(block):
-            many = f"{len(failed)} of {len(block)} documents cannot be tagged"
-            raise HardnerError(f"{path}: {many}, the first with {failed[0].error}")
-        bad += failed
-        return made

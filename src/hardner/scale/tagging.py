@@ -1,29 +1,141 @@
-"""The job of tagging, and who does it: this process, several processes, or a Ray cluster."""
+"""Tagging a stream of documents: what the inputs are, and who does the work.
 
+That is this process, or several of this machine. Folders of shards are `hardner.scale.sharding`.
+"""
+
+import glob
 import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import groupby
 from multiprocessing import get_context
 from multiprocessing.synchronize import Event
-from typing import Any, Literal, Protocol
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
 
-from hardner.errors import HardnerError
+from hardner.errors import FileError, HardnerError
+from hardner.files import is_standard, plain_name
+from hardner.formats import FORMATS, Report, detect, read
 from hardner.tag.predictor import Predictor
 from hardner.types import Document
 
-Backend = Literal["local", "ray"]
 _DOCUMENTS = 256
 """Handed to a process at once, at most."""
 _CHARACTERS = 50_000
 """Of the texts handed to a process at once, but for the last."""
 _GPU_FACTOR = 16
 """As many times as much for a process that computes on a GPU."""
+
+
+def list_inputs(
+    given: Iterable[str | Path], format: str | None = None, outside: Path | None = None
+) -> list[str]:
+    """The files, and the folders that are one corpus, that paths, folders and patterns name.
+
+    Args:
+        given: Of a folder that is no corpus, all files below it with the ending of a known format.
+        format: Of all of them; by default, what each ending or content shows.
+        outside: A folder below which nothing is found.
+    """
+    if format is not None and format not in FORMATS:
+        raise HardnerError(f"unknown format {format!r}; known are {', '.join(FORMATS)}")
+    names = [str(name) for name in given]
+    found: list[str] = []
+    for name in names:
+        path = Path(name)
+        if is_standard(name) or path.is_file() or _is_corpus(path, format):
+            found.append(name)
+        elif path.is_dir() or glob.has_magic(name):
+            inside = outside and outside.resolve()
+            files = _below(path) if path.is_dir() else _matching(name, format)
+            found += [f for f in files if not (inside and Path(f).resolve().is_relative_to(inside))]
+        else:
+            found.append(name)  # It is not there, which is an error when its turn comes.
+    if not found:
+        raise HardnerError(f"no files of a known format in {', '.join(names)}")
+    return found
+
+
+def _is_corpus(path: Path, format: str | None) -> bool:
+    """Whether a folder is a layout of its own rather than a place for files."""
+    if not path.is_dir():
+        return False
+    if format is not None:
+        return FORMATS[format].folder
+    try:
+        return detect(path).folder
+    except FileError:
+        return False
+
+
+def _below(folder: Path) -> Iterator[str]:
+    endings = tuple(ending for row in FORMATS.values() if row.read for ending in row.endings)
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.is_file() and not hidden and plain_name(path).lower().endswith(endings):
+            yield str(path)
+
+
+def _matching(pattern: str, format: str | None) -> list[str]:
+    matching = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - may be absolute
+    if not matching:
+        raise FileError(pattern, "no file matches")
+    return list_inputs(matching, format)
+
+
+def documents_by_input(
+    sources: Sequence[str],
+    work: Callable[[Iterable[Document]], Iterable[Document]],
+    report: Report,
+    format: str | None = None,
+    skip: int = 0,
+) -> Iterator[tuple[str, Iterator[Document]]]:
+    """What the work makes of the documents of several inputs, input by input.
+
+    All are worked on as one stream, so that documents of small files are tagged together. An input
+    that cannot be read ends the stream; it is an error once all that was read is done.
+
+    Args:
+        sources: The inputs; the documents of one are to be taken before the next.
+        work: It may read ahead, but keeps the order.
+        report: Where what cannot be kept is counted.
+        format: Of the inputs; by default, what each ending or content shows.
+        skip: How many documents are left out because they are done already.
+    """
+    owners: deque[str] = deque()
+    failed: dict[str, HardnerError] = {}
+
+    def read_all() -> Iterator[Document]:
+        left = skip
+        for source in sources:
+            try:
+                for document in read(source, format, report=report):
+                    if left:
+                        left -= 1
+                        continue
+                    owners.append(source)
+                    yield document
+            except HardnerError as error:
+                failed[source] = error
+                return
+
+    def whole(source: str, documents: Iterable[Document]) -> Iterator[Document]:
+        yield from documents
+        # Documents of half an input must not become a file that looks finished.
+        if source in failed:
+            raise failed[source]
+
+    pairs = ((owners.popleft(), document) for document in work(read_all()))
+    for source, group in groupby(pairs, key=itemgetter(0)):
+        yield source, whole(source, (document for _, document in group))
+    for error in failed.values():
+        raise error
 
 
 @dataclass(frozen=True)
@@ -84,42 +196,6 @@ def _chunks(documents: Iterable[Document], factor: int) -> Iterator[list[Documen
             chunk, size = [], 0
     if chunk:
         yield chunk
-
-
-class RunUnits(Protocol):
-    """A way to have units of work done: ``worker(*arguments)(unit)`` for each, in any order."""
-
-    def __call__(
-        self, units: Iterable[Any], worker: type, arguments: tuple[Any, ...] = ()
-    ) -> Iterator[Any]: ...
-
-
-@contextmanager
-def running(
-    backend: Backend, device: str, workers: int, address: str | None
-) -> Iterator[tuple[RunUnits, str]]:
-    """A way to run units, and the device that there is for it.
-
-    Args:
-        backend: Where.
-        device: What is wished for.
-        workers: How many processes at most; 0 for one here, and all that a cluster has room for.
-        address: Of a Ray cluster; by default one on this machine.
-    """
-    if backend == "local":
-        yield (partial(run_in_processes, workers=workers) if workers > 1 else run_here), device
-        return
-    from hardner.scale.cluster import cluster, run_on_ray
-
-    with cluster(address) as ray:
-        if device == "auto":
-            device = "cuda" if ray.cluster_resources().get("GPU") else "cpu"
-        yield partial(run_on_ray, ray, workers=workers, gpu=device != "cpu"), device
-
-
-def run_here(units: Iterable[Any], worker: type, arguments: tuple[Any, ...] = ()) -> Iterator[Any]:
-    """In this process, one after the other."""
-    return map(worker(*arguments), units)
 
 
 def run_in_processes(

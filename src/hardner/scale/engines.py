@@ -1,4 +1,4 @@
-"""Ray: a cluster to work on, and units of work spread over its workers by Ray Data."""
+"""Who runs units of work: this process, several processes, or the workers of a Ray cluster."""
 
 import logging
 import os
@@ -7,10 +7,14 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from hardner.errors import HardnerError
+from hardner.scale.tagging import run_in_processes
+
+Backend = Literal["local", "ray"]
 
 _TIMEOUT = 15.0
 """Seconds that a cluster is given to answer."""
@@ -25,6 +29,40 @@ _QUIET = {
     "RAY_DEDUP_LOGS": "0",
 }
 """Nothing is reported to anybody, and nothing but our own lines is said."""
+
+
+class RunUnits(Protocol):
+    """A way to have units of work done: ``worker(*arguments)(unit)`` for each, in any order."""
+
+    def __call__(
+        self, units: Iterable[Any], worker: type, arguments: tuple[Any, ...] = ()
+    ) -> Iterator[Any]: ...
+
+
+@contextmanager
+def running(
+    engine: Backend, device: str, workers: int, address: str | None
+) -> Iterator[tuple[RunUnits, str]]:
+    """A way to run units, and the device that there is for it.
+
+    Args:
+        engine: Where.
+        device: What is wished for.
+        workers: How many processes at most; 0 for one here, and all that a cluster has room for.
+        address: Of a Ray cluster; by default one on this machine.
+    """
+    if engine == "local":
+        yield (partial(run_in_processes, workers=workers) if workers > 1 else run_here), device
+        return
+    with cluster(address) as ray:
+        if device == "auto":
+            device = "cuda" if ray.cluster_resources().get("GPU") else "cpu"
+        yield partial(run_on_ray, ray, workers=workers, gpu=device != "cpu"), device
+
+
+def run_here(units: Iterable[Any], worker: type, arguments: tuple[Any, ...] = ()) -> Iterator[Any]:
+    """In this process, one after the other."""
+    return map(worker(*arguments), units)
 
 
 @contextmanager
