@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from hardner import checkpoint
-from hardner import int8 as rows8
+from hardner import weights as module
 from hardner.errors import FileError, HardnerError
 
 W = "weights.safetensors"
@@ -206,6 +206,6 @@ def test_a_cut_file_is_one_line(tmp_path: Path) -> None:
 
 def test_a_row_next_to_nothing_does_not_divide_by_zero() -> None:
     faint = torch.full((2, 3), 1e-44)
-    numbers, scales = rows8.quantise(faint)
+    numbers, scales = module.quantise_rows(faint)
     assert scales.min() > 0 and not numbers.any()
-    assert torch.equal(rows8.dequantise(numbers, scales, torch.float32), torch.zeros(2, 3))
+    assert torch.equal(module.dequantise_rows(numbers, scales, torch.float32), torch.zeros(2, 3))

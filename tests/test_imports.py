@@ -11,7 +11,7 @@ import hardner
 PACKAGE = Path(hardner.__file__).parent
 LAYERS = (
     {"types", "errors", "seeds", "renamed"},
-    {"config", "schemes", "text", "files", "folders", "shards", "int8"},
+    {"config", "schemes", "text", "files", "folders", "weights"},
     {"checkpoint"},
     {"formats", "episodes", "batch", "vectors", "jobs"},
     {"catalogue"},

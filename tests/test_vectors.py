@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from hardner.errors import FileError
 from hardner.vectors import Vectors, character_vectors, load_vectors
-from hardner.vectors.fasttext import Header, subwords
+from hardner.vectors.fasttext import FastTextHeader, ngram_buckets
 
 WORDS = ["the", "Protein", "IL-2", "β-catenin", "naïve", "p53", "1", "日本語"]
 MATRIX = np.random.default_rng(0).normal(size=(len(WORDS), 7)).astype(np.float32)
@@ -131,9 +131,9 @@ def test_fasttext_composes_as_gensim_does(
     st.sampled_from([7, 1000, 2_000_000]),
 )
 def test_subwords_hash_as_gensim_does(word: str, shortest: int, more: int, bucket: int) -> None:
-    header = Header(1, bucket, shortest, shortest + more, 1, 1)
+    header = FastTextHeader(1, bucket, shortest, shortest + more, 1, 1)
     expected = ft_ngram_hashes(word, shortest, shortest + more, bucket)
-    assert subwords(word.encode(), header) == list(expected)
+    assert ngram_buckets(word.encode(), header) == list(expected)
 
 
 CLASSIFIER = base64.b85decode(

@@ -18,26 +18,34 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import hardner
-from hardner import int8 as rows8
-from hardner import shards
 from hardner.errors import FileError, HardnerError
 from hardner.folders import atomic_folder
+from hardner.weights import (
+    SCALES,
+    check_header,
+    cut_shards,
+    dequantise_rows,
+    quantise_rows,
+    read_shard,
+    shard_names,
+    worth_int8,
+)
 
-FORMAT = "hardner model"
-FORMAT_VERSION = 2
-"""Of folders with matrices in 8 bits, which the readers of version 1 would misread."""
 CONFIG = "config.json"
-RESERVED = "__metadata__"
+_FORMAT = "hardner model"
+_VERSION = 2
+"""Of folders with matrices in 8 bits, which the readers of version 1 would misread."""
+_RESERVED = "__metadata__"
 """No tensor's name: safetensors headers use it."""
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-OTHERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
-DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (*FLOATS, *OTHERS)}
-DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+_OTHERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
+DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (*_FLOATS, *_OTHERS)}
+_DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class Checkpoint:
     """What a model folder holds."""
 
     tensors: Mapping[str, Tensor]
@@ -54,7 +62,7 @@ class _Entry:
     shape: tuple[int, ...]
 
     @property
-    def in_rows(self) -> bool:
+    def in_int8(self) -> bool:
         """Whether it is stored in 8 bits, and the scales of its rows beside it."""
         return self.stored == "int8" and DTYPES[self.dtype].is_floating_point
 
@@ -93,23 +101,23 @@ def save_checkpoint(
     """
     folder, files = Path(folder).resolve(), files or {}
     _check_replaceable(folder)
-    _check_names(files)
+    for name in files:
+        if not _PLAIN_NAME.fullmatch(name) or name == CONFIG or name.startswith("weights"):
+            raise HardnerError(f"{name!r} cannot be the name of a file in a model folder")
     entries = {name: _entry(name, tensor, dtype) for name, tensor in tensors.items()}
-    stored = (
-        pair for name, entry in entries.items() for pair in _stored(name, tensors[name], entry)
-    )
-    parts = list(shards.cut(stored, shard_bytes)) or [{}]
-    names = shards.shard_names(len(parts))
+    stored = chain.from_iterable(_stored(n, tensors[n], entry) for n, entry in entries.items())
+    parts = list(cut_shards(stored, shard_bytes)) or [{}]
+    names = shard_names(len(parts))
     with atomic_folder(folder) as temporary:
         for name, part in zip(names, parts, strict=True):
             save_file(part, temporary / name)
         for name, content in files.items():
-            (temporary / name).write_bytes(
-                content.encode() if isinstance(content, str) else content
-            )
+            data = content.encode() if isinstance(content, str) else content
+            (temporary / name).write_bytes(data)
+        # Last, as it names all others: a folder without it is no model.
         manifest = {
-            "format": FORMAT,
-            "version": FORMAT_VERSION if any(entry.in_rows for entry in entries.values()) else 1,
+            "format": _FORMAT,
+            "version": _VERSION if any(entry.in_int8 for entry in entries.values()) else 1,
             "hardner": hardner.__version__,
             "config": config,
             "tensors": {name: asdict(entry) for name, entry in entries.items()},
@@ -119,7 +127,7 @@ def save_checkpoint(
         (temporary / CONFIG).write_text(_json(manifest), encoding="utf-8")
 
 
-def load_checkpoint(folder: str | Path) -> Folder:
+def load_checkpoint(folder: str | Path) -> Checkpoint:
     """Reads a model folder; whatever does not agree with its ``config.json`` is an error."""
     try:
         return _load(Path(folder))
@@ -128,45 +136,45 @@ def load_checkpoint(folder: str | Path) -> Folder:
         raise FileError(error.filename or folder, message) from None
 
 
-def _load(folder: Path) -> Folder:
+def _load(folder: Path) -> Checkpoint:
     manifest = _read_manifest(folder)
     for name, size in manifest.sizes.items():
-        _check_file(folder / name, size, weights=name in manifest.weights)
+        _check_file(folder / name, size, holds_tensors=name in manifest.weights)
     held = _held(manifest.tensors)
-    pieces: dict[str, list[Tensor]] = {name: [] for name in held}
+    cuts: dict[str, list[Tensor]] = {name: [] for name in held}
     for name, expected in manifest.weights.items():
-        found = shards.read_shard(folder / name)
+        found = read_shard(folder / name)
         if found.keys() != set(expected):
             odd = sorted(found.keys() ^ set(expected))[0]
             raise FileError(folder / name, f"holds other tensors than {CONFIG} says: {odd}")
         for key, tensor in found.items():
-            pieces[key].append(tensor)
-    whole = {name: _joined(folder, name, pieces[name], entry) for name, entry in held.items()}
+            cuts[key].append(tensor)
+    whole = {name: _joined(folder, name, cuts[name], entry) for name, entry in held.items()}
     tensors = {name: _restored(name, whole, entry) for name, entry in manifest.tensors.items()}
     extra = manifest.sizes.keys() - manifest.weights.keys()
     files = {name: (folder / name).read_bytes() for name in sorted(extra)}
-    return Folder(tensors, manifest.config, files)
+    return Checkpoint(tensors, manifest.config, files)
 
 
 def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> _Entry:
-    if tensor.dtype not in DTYPE_NAMES or name == RESERVED or name.endswith(rows8.SCALES):
+    if tensor.dtype not in _DTYPE_NAMES or name == _RESERVED or name.endswith(SCALES):
         raise HardnerError(f"tensor {name}: {tensor.dtype} cannot be stored in a model folder")
     stored = tensor.dtype
-    if dtype == torch.int8 and not rows8.worth_int8(tensor.shape):
+    if dtype == torch.int8 and not worth_int8(tensor.shape):
         dtype = torch.float16
     if dtype is not None and stored.is_floating_point and stored.itemsize > dtype.itemsize:
         stored = dtype
-    return _Entry(DTYPE_NAMES[tensor.dtype], DTYPE_NAMES[stored], tuple(tensor.shape))
+    return _Entry(_DTYPE_NAMES[tensor.dtype], _DTYPE_NAMES[stored], tuple(tensor.shape))
 
 
 def _stored(name: str, tensor: Tensor, entry: _Entry) -> Iterator[tuple[str, Tensor]]:
     """A contiguous copy that shares no memory with another tensor, and any scales."""
     tensor = tensor.detach().cpu()
-    if entry.in_rows:
-        numbers, scales = rows8.quantise(tensor)
+    if entry.in_int8:
+        numbers, scales = quantise_rows(tensor)
         if not scales.isfinite().all():
             raise HardnerError(f"tensor {name}: a value is too large for int8, or no number")
-        yield from ((name, numbers), (name + rows8.SCALES, scales))
+        yield from ((name, numbers), (name + SCALES, scales))
         return
     narrow = tensor.to(DTYPES[entry.stored])
     if entry.stored != entry.dtype and not torch.equal(narrow.isfinite(), tensor.isfinite()):
@@ -177,9 +185,9 @@ def _stored(name: str, tensor: Tensor, entry: _Entry) -> Iterator[tuple[str, Ten
 def _held(tensors: Mapping[str, _Entry]) -> dict[str, _Entry]:
     """What the weight files hold: the tensors as they are stored, and the scales of some."""
     scales = {
-        name + rows8.SCALES: _Entry("float32", "float32", (prod(entry.shape[:-1]),))
+        name + SCALES: _Entry("float32", "float32", (prod(entry.shape[:-1]),))
         for name, entry in tensors.items()
-        if entry.in_rows
+        if entry.in_int8
     }
     return {**tensors, **scales}
 
@@ -189,12 +197,6 @@ def _json(manifest: Mapping[str, Any]) -> str:
         return json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     except (TypeError, ValueError) as error:
         raise HardnerError(f"the model's configuration is not JSON: {error}") from None
-
-
-def _check_names(files: Mapping[str, Any]) -> None:
-    for name in files:
-        if not PLAIN_NAME.fullmatch(name) or name == CONFIG or name.startswith("weights"):
-            raise HardnerError(f"{name!r} cannot be the name of a file in a model folder")
 
 
 def _check_replaceable(folder: Path) -> None:
@@ -220,14 +222,12 @@ def _read_manifest(folder: Path) -> _Manifest:
         raw = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise FileError(path, f"damaged, not JSON: {error}") from None
-    if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+    if not isinstance(raw, dict) or raw.get("format") != _FORMAT:
         raise FileError(path, "not the configuration of a hardner model")
     version = raw.get("version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        message = (
-            f"format version {version} is newer than {FORMAT_VERSION}: upgrade hardner to read it"
-        )
-        raise FileError(path, message)
+    if not isinstance(version, int) or version > _VERSION:
+        message = f"format version {version} is newer than {_VERSION}"
+        raise FileError(path, f"{message}: upgrade hardner to read it")
     try:
         manifest = _Manifest(
             config=dict(raw["config"]),
@@ -238,7 +238,7 @@ def _read_manifest(folder: Path) -> _Manifest:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(path, f"damaged: {error!r}") from None
     for name in (*manifest.sizes, *manifest.weights):
-        if not PLAIN_NAME.fullmatch(name):
+        if not _PLAIN_NAME.fullmatch(name):
             raise FileError(path, f"unsafe file name {name!r}")
     listed, held = set(chain(*manifest.weights.values())), _held(manifest.tensors)
     if listed != held.keys() or not manifest.weights.keys() <= manifest.sizes.keys():
@@ -250,29 +250,29 @@ def _parse_entry(raw: Mapping[str, Any]) -> _Entry:
     entry = _Entry(raw["dtype"], raw["stored"], tuple(int(size) for size in raw["shape"]))
     if not {entry.dtype, entry.stored} <= DTYPES.keys():
         raise ValueError(f"unknown dtype {entry.dtype} or {entry.stored}")
-    if entry.in_rows and len(entry.shape) < 2:
+    if entry.in_int8 and len(entry.shape) < 2:
         raise ValueError(f"no rows in {entry.shape}")
     return entry
 
 
-def _check_file(path: Path, size: int, weights: bool) -> None:
+def _check_file(path: Path, size: int, holds_tensors: bool) -> None:
     if not path.is_file():
         raise FileError(path, "missing from the model folder")
     actual = path.stat().st_size
-    if weights:
-        shards.check_header(path, actual)
+    if holds_tensors:
+        check_header(path, actual)
     if actual != size:
         state = "truncated" if actual < size else "damaged"
         raise FileError(path, f"{state}: {actual} bytes, expected {size}")
 
 
-def _joined(folder: Path, name: str, pieces: list[Tensor], entry: _Entry) -> Tensor:
-    """A tensor as it is stored."""
-    tensor = pieces[0]
-    if len(pieces) > 1:
-        tensor = torch.cat([piece.flatten() for piece in pieces])
+def _joined(folder: Path, name: str, cuts: list[Tensor], entry: _Entry) -> Tensor:
+    """A tensor as it is stored, from what lies of it in each file."""
+    tensor = cuts[0]
+    if len(cuts) > 1:
+        tensor = torch.cat([cut.flatten() for cut in cuts])
         tensor = tensor.view(entry.shape) if tensor.numel() == prod(entry.shape) else tensor
-    found = (DTYPE_NAMES.get(tensor.dtype), tuple(tensor.shape))
+    found = (_DTYPE_NAMES.get(tensor.dtype), tuple(tensor.shape))
     if found != (entry.stored, entry.shape):
         message = f"tensor {name} is {found}, {CONFIG} says {(entry.stored, entry.shape)}"
         raise FileError(folder, message)
@@ -281,6 +281,6 @@ def _joined(folder: Path, name: str, pieces: list[Tensor], entry: _Entry) -> Ten
 
 def _restored(name: str, whole: Mapping[str, Tensor], entry: _Entry) -> Tensor:
     dtype = DTYPES[entry.dtype]
-    if entry.in_rows:
-        return rows8.dequantise(whole[name], whole[name + rows8.SCALES], dtype)
+    if entry.in_int8:
+        return dequantise_rows(whole[name], whole[name + SCALES], dtype)
     return whole[name].to(dtype)

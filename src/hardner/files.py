@@ -25,9 +25,9 @@ from hardner.errors import FileError
 PathLike = str | Path
 
 LINE_LIMIT = 10_000_000
-"""Characters a line may have: a longer one is no annotated text, and would fill the memory."""
+"""Characters of a line: a longer one is no annotated text, and would fill the memory."""
 TEXT_LIMIT = 100_000_000
-"""Characters that may be read as one piece of text."""
+"""Characters of a text that is held in memory as a whole."""
 _BLOCK = 1 << 18
 
 _REASONS = {
@@ -77,7 +77,7 @@ def file_errors(path: PathLike) -> Iterator[None]:
 
 
 class _Source(io.RawIOBase):
-    """Bytes of a file, decompressed; whatever fails on the way names the file."""
+    """The bytes of a file, decompressed; errors name the file."""
 
     def __init__(self, path: PathLike) -> None:
         self._path = path
@@ -124,7 +124,7 @@ def open_binary(path: PathLike) -> io.BufferedReader:
 
 
 def chunks(path: PathLike) -> Iterator[str]:
-    """The text of a file in pieces of any size: strict UTF-8, without a byte-order mark or NUL."""
+    """The text of a file in chunks: strict UTF-8, without a byte-order mark or NUL."""
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     line = 1
     with open_binary(path) as file:
@@ -149,32 +149,30 @@ def chunks(path: PathLike) -> Iterator[str]:
 
 def read_text(path: PathLike) -> str:
     """All of a file's text, its line ends as they are: offsets into it count every character."""
-    pieces, size, width, line = [], 0, 0, 1
-    for piece in chunks(path):
-        size += len(piece)
+    held, size = [], 0
+    for text in chunks(path):
+        size += len(text)
         if size > TEXT_LIMIT:
             raise FileError(shown_path(path), f"longer than {TEXT_LIMIT:,} characters; split it")
-        first, *others = piece.split("\n")
-        for run in (width + len(first), *map(len, others)):
-            if run > LINE_LIMIT:
-                raise _too_long(path, line)
-            width, line = run, line + 1
-        line -= 1
-        pieces.append(piece)
-    return "".join(pieces)
+        held.append(text)
+    whole = "".join(held)
+    for number, line in enumerate(whole.split("\n") if size > LINE_LIMIT else (), 1):
+        if len(line) > LINE_LIMIT:
+            raise _too_long(path, number)
+    return whole
 
 
 def blocks(path: PathLike) -> Iterator[tuple[int, str]]:
-    r"""Runs of whole lines, each with the number of its first; every line end becomes ``\n``."""
+    r"""Blocks of whole lines, with the number of the first line; line ends become ``\n``."""
     line, rest = 1, ""
-    for piece in chunks(path):
-        whole, end, piece = piece.rpartition("\n")
+    for text in chunks(path):
+        whole, end, tail = text.rpartition("\n")
         if end:
             block = _one_line_end((rest + whole).removesuffix("\r"))
             yield line, block
             line += block.count("\n") + 1
             rest = ""
-        rest += piece
+        rest += tail
         if len(rest) > LINE_LIMIT:
             raise _too_long(path, line)
     if rest:
@@ -196,7 +194,7 @@ def _too_long(path: PathLike, line: int) -> FileError:
 
 
 def head(path: PathLike, size: int = 1 << 16) -> str:
-    """The first characters of a file, for a look at what it holds; standard input stays whole."""
+    """The first characters of a file, to tell its format; standard input loses nothing."""
     if is_standard(path):
         data = sys.stdin.buffer.peek(size)[:size]  # type: ignore[union-attr]
     else:
@@ -238,7 +236,7 @@ def atomic_write(path: PathLike) -> Iterator[TextIO]:
 
 @contextmanager
 def _passed_on(target: BinaryIO) -> Iterator[BinaryIO]:
-    """For what cannot be renamed into place: kept aside until it is complete."""
+    """For pipes and devices, where nothing can be renamed into place: kept aside until complete."""
     with tempfile.TemporaryFile() as file:
         yield cast(BinaryIO, file)
         file.seek(0)
@@ -279,7 +277,7 @@ def _compressed(raw: BinaryIO, name: str) -> Iterator[BinaryIO]:
 
 
 def sha256(path: Path) -> str:
-    """Of a file's bytes as they lie, in hexadecimal."""
+    """SHA-256 of a file as it is on the disk (not decompressed), in hexadecimal."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""Ranks: processes that share out the tasks of every iteration, as ``torchrun`` starts them.
+"""Data parallelism over tasks: processes that ``torchrun`` starts share out each iteration's tasks.
 
-Each computes its own tasks; losses and gradients are put together over all, so that the numbers
-are those of a single process up to rounding, whatever the number of ranks.
+Losses and gradients are summed over all ranks, so the numbers are those of a single process up to
+rounding, whatever the number of ranks.
 """
 
 import os
@@ -18,16 +18,16 @@ from hardner.model.layers import Params
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among its like."""
+    """This process and how many there are."""
 
     rank: int = 0
     of: int = 1
     joined: bool = False
-    """Whether there is anyone to talk to; one that is alone waits for nothing."""
+    """Whether there is a process group; one that is alone waits for nothing."""
 
     @property
     def leads(self) -> bool:
-        """Whether this is the one that writes and speaks."""
+        """Whether this is the one that writes files and prints."""
         return self.rank == 0
 
     def own(self, tasks: int) -> slice:
@@ -48,10 +48,10 @@ class Ranks:
         return list(self._sum(everywhere).unbind(0))
 
     def summed(self, grads: Params) -> Params:
-        """The sum over all ranks, in the same order of names on every rank."""
+        """The gradients summed over all ranks."""
         if not self.joined or not grads:
             return grads
-        names = sorted(grads)
+        names = sorted(grads)  # the same order on every rank
         total = self._sum(torch.cat([grads[name].flatten() for name in names]))
         parts = total.split([grads[name].numel() for name in names])
         return {n: part.view_as(grads[n]) for n, part in zip(names, parts, strict=True)}
@@ -65,15 +65,12 @@ class Ranks:
         return self.total(asked) > 0
 
     def told(self, text: str) -> str:
-        """What the leading rank says."""
-        if not self.joined:
-            return text
-        raw = torch.tensor(list(text.encode()), dtype=torch.uint8)
-        size = torch.tensor(len(raw))
-        self.share({"size": size})
-        raw = raw if self.leads else torch.zeros(int(size), dtype=torch.uint8)
-        self.share({"raw": raw})
-        return bytes(raw.tolist()).decode()
+        """The leading rank's text."""
+        held = [text]
+        if self.joined:
+            with self._talking():
+                distributed.broadcast_object_list(held, src=0, device=torch.device("cpu"))
+        return held[0]
 
     def share(self, tensors: Mapping[str, Tensor]) -> None:
         """Overwrite tensors of the same names and shapes with the leading rank's."""
@@ -85,7 +82,7 @@ class Ranks:
     def first(self) -> Iterator[None]:
         """The leading rank before the others, who then find what it has kept."""
         if not self.leads:
-            self.any(False)
+            self.any(False)  # wait at the barrier that the leading rank reaches below
         yield
         if self.leads:
             self.any(False)
@@ -100,10 +97,9 @@ class Ranks:
         try:
             yield
         except RuntimeError as error:
-            said = str(error).strip().partition("\n")[0]
             raise HardnerError(
-                f"rank {self.rank} of {self.of}: another rank has ended ({said}); the same command "
-                f"goes on from the last state, with any number of ranks"
+                f"rank {self.rank} of {self.of}: another rank has ended ({_first_line(error)}); "
+                f"the same command goes on from the last state, with any number of ranks"
             ) from None
 
 
@@ -123,16 +119,19 @@ def join_ranks(device: str) -> Iterator[Ranks]:
     backend = "gloo"
     if device == "cuda":
         backend, place = "cpu:gloo,cuda:nccl", int(os.environ.get("LOCAL_RANK", 0))
-        if place >= torch.cuda.device_count():
-            there = torch.cuda.device_count()
+        there = torch.cuda.device_count()
+        if place >= there:
             raise HardnerError(f"rank {place} has no GPU: there are {there}; start {there} ranks")
         torch.cuda.set_device(place)
     try:
         distributed.init_process_group(backend)
     except (RuntimeError, ValueError) as error:
-        said = str(error).strip().partition("\n")[0]
-        raise HardnerError(f"the ranks do not find each other: {said}") from None
+        raise HardnerError(f"the ranks do not find each other: {_first_line(error)}") from None
     try:
         yield Ranks(distributed.get_rank(), distributed.get_world_size(), joined=True)
     finally:  # else its threads may end the process in their own way
         distributed.destroy_process_group()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

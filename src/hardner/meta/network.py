@@ -24,15 +24,14 @@ from hardner.model.layers import Params
 from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
-from hardner.vectors import character_vectors, load_vectors
-from hardner.vectors.scanner import ScanProgress
+from hardner.vectors import ReadProgress, character_vectors, load_vectors
 
 
 def build_network(
     experiment: Experiment,
     source_data: SourceData,
     cache: Path | None = None,
-    reading: ScanProgress | None = None,
+    reading: ReadProgress | None = None,
 ) -> tuple[Tagger, Params]:
     """Build the tagger and its first parameters; the same seed gives the same numbers.
 
@@ -87,7 +86,7 @@ def _with_vectors(
     experiment: Experiment,
     source_data: SourceData,
     cache: Path | None,
-    reading: ScanProgress | None,
+    reading: ReadProgress | None,
 ) -> tuple[WordEncoder, Params]:
     """The encoder with a vector for every word that the file knows, devel's words as well."""
     of = experiment.encoder

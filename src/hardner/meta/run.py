@@ -36,7 +36,7 @@ from hardner.meta.source_data import SourceData, load_source_data
 from hardner.model.describe import save_model
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
-from hardner.vectors.scanner import ScanProgress
+from hardner.vectors import ReadProgress
 
 EXPERIMENT_FILE = "experiment.json"
 _FREE = ("device", "data.root", "data.catalogue")
@@ -63,7 +63,7 @@ def run_experiment(
     folder: str | Path,
     on_progress: ProgressCallback = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
-    reading: ScanProgress | None = None,
+    reading: ReadProgress | None = None,
     ranks: Ranks = ALONE,
 ) -> RunStatus:
     """Train to the end, or until told to stop, which leaves a state to go on from.
@@ -99,7 +99,7 @@ class _Run:
         folder: RunFolder,
         log: BinaryIO,
         on_progress: ProgressCallback,
-        reading: ScanProgress | None,
+        reading: ReadProgress | None,
         ranks: Ranks,
     ) -> None:
         self.experiment, self.folder, self.ranks = experiment, folder, ranks

@@ -55,7 +55,7 @@ def save_model(
 ) -> None:
     """Write a tagger, whole or not at all; parameters that it does not have are left out.
 
-    The options are those of `checkpoint.save`.
+    The options are those of `checkpoint.save_checkpoint`.
     """
     own = {name: params[name] for name in parameter_shapes(tagger) if name in params}
     _check_params(tagger, own)

@@ -2,8 +2,8 @@
 
 A file holds a signature, the training arguments, the dictionary, and one input matrix: a row for
 each word, then a row for each bucket of hashed n-grams. A word's vector is the mean of its own
-row and those of its n-grams. The same buckets hold a classifier's n-grams of words, which say
-nothing about a single word and so play no part here.
+row and those of its n-grams. A classifier's buckets also hold n-grams of words, which say nothing
+about a single word and are not used here.
 """
 
 import struct
@@ -16,24 +16,22 @@ import torch
 from numpy.typing import NDArray
 
 from hardner.errors import FileError
+from hardner.vectors.lookup import SUBWORDS, Lookup, SourceRanks, case_forms
 from hardner.vectors.scanner import Scanner
-from hardner.vectors.wanted import SUBWORDS, Wanted, _Ranks, forms, settle
 from hardner.vectors.word2vec import FLOAT, take_row
 
-SIGNATURE = struct.pack("<i", 793712314)
-NEWEST = 12
-ARGUMENTS = struct.Struct("<12id")
-SIZES = struct.Struct("<3i2q")
-ENTRY = struct.Struct("<qb")
-SHAPE = struct.Struct("<qq")
-CLASSIFIER = 3
-WORD = 0
-END_OF_SENTENCE = b"</s>"
+FASTTEXT_SIGNATURE = struct.pack("<i", 793712314)
+_NEWEST = 12
+_ARGUMENTS, _SIZES = struct.Struct("<12id"), struct.Struct("<3i2q")
+_ENTRY, _SHAPE = struct.Struct("<qb"), struct.Struct("<qq")
+_CLASSIFIER, _WORD = 3, 0
+"""Kinds of a model and of a dictionary's entry."""
+_END_OF_SENTENCE = b"</s>"
 _BLOCK = 4096
 """Matrix rows held at a time."""
 
 
-class Header(NamedTuple):
+class FastTextHeader(NamedTuple):
     """What the rest of the file is read by."""
 
     dimension: int
@@ -44,28 +42,29 @@ class Header(NamedTuple):
     words: int
 
 
-def read_fasttext(scanner: Scanner, wanted: Wanted) -> tuple[NDArray[np.float32], _Ranks]:
-    """A row for each wanted word and where it came from; missing ones are zero."""
-    header = _header(scanner)
-    ids = np.zeros(len(wanted.words), np.int64)
-    ranks = settle(wanted, _dictionary(scanner, header), ids)
-    base = _matrix(scanner, header)
+def read_fasttext(scanner: Scanner, lookup: Lookup) -> tuple[NDArray[np.float32], SourceRanks]:
+    """A row for each word of the vocabulary, zeros where it is missing, and the rows' sources."""
+    header = _read_header(scanner)
+    ids = np.zeros(len(lookup.words), np.int64)
+    ranks = lookup.keep_best(_dictionary(scanner, header), ids)
+    base = _matrix_start(scanner, header)
 
     rows, owners = array("q"), array("q")
-    for index, word in enumerate(wanted.words):
-        rank = ranks[index] if ranks[index] < SUBWORDS else None
-        form = forms(word)[rank or 0]
-        used = [] if rank is None else [int(ids[index])]
-        if form != END_OF_SENTENCE:
-            used += [header.words + bucket for bucket in subwords(form, header)]
-        if rank is None and used:
+    for index, word in enumerate(lookup.words):
+        known = ranks[index] < SUBWORDS
+        form = case_forms(word)[ranks[index] if known else 0]
+        used = [int(ids[index])] if known else []
+        if form != _END_OF_SENTENCE:
+            used += [header.words + bucket for bucket in ngram_buckets(form, header)]
+        if used and not known:
             ranks[index] = SUBWORDS
         rows.extend(used)
         owners.extend([index] * len(used))
-    return _means(scanner, header, base, np.array(rows), np.array(owners), len(wanted.words)), ranks
+    means = _means(scanner, header, base, np.array(rows), np.array(owners), len(lookup.words))
+    return means, ranks
 
 
-def subwords(word: bytes, header: Header) -> list[int]:
+def ngram_buckets(word: bytes, header: FastTextHeader) -> list[int]:
     """The buckets of the character n-grams of ``<word>``, single brackets left out.
 
     The hash is fastText's FNV-1a on 32 bits, which extends the sign of each byte.
@@ -87,60 +86,57 @@ def subwords(word: bytes, header: Header) -> list[int]:
     return buckets
 
 
-def _header(scanner: Scanner) -> Header:
-    scanner.skip(len(SIGNATURE))
+def _read_header(scanner: Scanner) -> FastTextHeader:
+    scanner.skip(len(FASTTEXT_SIGNATURE))
     (version,) = struct.unpack("<i", scanner.take(4))
-    if version > NEWEST:
-        raise FileError(scanner.path, f"fastText version {version} is newer than {NEWEST}")
-    dimension, _, _, _, _, _, _, model, bucket, shortest, longest, _, _ = ARGUMENTS.unpack(
-        scanner.take(ARGUMENTS.size)
+    if version > _NEWEST:
+        raise scanner.error(f"fastText version {version} is newer than {_NEWEST}")
+    dimension, *_, model, bucket, shortest, longest, _, _ = _ARGUMENTS.unpack(
+        scanner.take(_ARGUMENTS.size)
     )
-    if version < NEWEST and model == CLASSIFIER:
-        longest = 0
-    entries, words, labels, _, pruned = SIZES.unpack(scanner.take(SIZES.size))
+    if version < _NEWEST and model == _CLASSIFIER:
+        longest = 0  # it had no character n-grams, whatever its arguments say
+    entries, words, labels, _, pruned = _SIZES.unpack(scanner.take(_SIZES.size))
     if pruned >= 0:
         raise _quantised(scanner)
     if min(dimension, words) <= 0 or min(bucket, labels) < 0 or entries != words + labels:
-        raise FileError(scanner.path, f"damaged fastText header before byte {scanner.position}")
-    return Header(dimension, bucket, shortest, longest, entries, words)
+        raise scanner.error(f"damaged fastText header before byte {scanner.position}")
+    return FastTextHeader(dimension, bucket, shortest, longest, entries, words)
 
 
-def _dictionary(scanner: Scanner, header: Header) -> Iterator[tuple[bytes, int]]:
+def _dictionary(scanner: Scanner, header: FastTextHeader) -> Iterator[tuple[bytes, int]]:
     """Words and their row numbers; a classifier's labels follow its words and have no row."""
     for number in range(header.entries):
         word = scanner.until(b"\0")
-        _, kind = ENTRY.unpack(scanner.take(ENTRY.size))
-        if (kind == WORD) != (number < header.words):
-            message = f"damaged fastText dictionary before byte {scanner.position}"
-            raise FileError(scanner.path, message)
-        if kind == WORD:
+        _, kind = _ENTRY.unpack(scanner.take(_ENTRY.size))
+        if (kind == _WORD) != (number < header.words):
+            raise scanner.error(f"damaged fastText dictionary before byte {scanner.position}")
+        if kind == _WORD:
             yield word, number
 
 
-def _matrix(scanner: Scanner, header: Header) -> int:
+def _matrix_start(scanner: Scanner, header: FastTextHeader) -> int:
     """The byte at which the first row starts."""
     if scanner.take(1) != b"\0":
         raise _quantised(scanner)
-    shape = SHAPE.unpack(scanner.take(SHAPE.size))
+    shape = _SHAPE.unpack(scanner.take(_SHAPE.size))
     expected = (header.words + header.bucket, header.dimension)
     if shape != expected:
-        message = f"the matrix before byte {scanner.position} is {shape}, expected {expected}"
-        raise FileError(scanner.path, message)
-    end = scanner.position + shape[0] * shape[1] * FLOAT.itemsize
-    if scanner.size is not None and end > scanner.size:
-        raise scanner.truncated(scanner.size)
+        where = f"the matrix before byte {scanner.position}"
+        raise scanner.error(f"{where} is {shape}, expected {expected}")
+    scanner.check_size(scanner.position + shape[0] * shape[1] * FLOAT.itemsize)
     return scanner.position
 
 
 def _means(
     scanner: Scanner,
-    header: Header,
+    header: FastTextHeader,
     base: int,
     rows: NDArray[np.int64],
     owners: NDArray[np.int64],
     words: int,
 ) -> NDArray[np.float32]:
-    """The mean row of each word, the matrix read forward, a block of its rows at a time."""
+    """The mean row of each word; the matrix is read forward, a block of its rows at a time."""
     order = np.argsort(rows, kind="stable")
     rows, owners = rows[order], owners[order]
     distinct, which = np.unique(rows, return_inverse=True)
@@ -159,6 +155,5 @@ def _means(
 
 
 def _quantised(scanner: Scanner) -> FileError:
-    return FileError(
-        scanner.path, "a quantised fastText model: its vectors are lossy; use the .bin it came from"
-    )
+    message = "a quantised fastText model: its vectors are lossy; use the .bin it came from"
+    return scanner.error(message)

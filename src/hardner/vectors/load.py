@@ -1,35 +1,34 @@
-"""Finds out a file's layout, reads the vectors of a vocabulary from it and caches them."""
+"""Reads the vectors of a vocabulary from a file of any common layout, and caches them."""
 
 import codecs
 import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from hardner import checkpoint
 from hardner.errors import FileError
 from hardner.files import open_binary
-from hardner.vectors.fasttext import SIGNATURE, read_fasttext
-from hardner.vectors.scanner import Scanner, ScanProgress
-from hardner.vectors.text import dimension_of, read_text_vectors
-from hardner.vectors.wanted import MISSING, SOURCES, Wanted, _Ranks, settle, want
-from hardner.vectors.word2vec import read_word2vec
+from hardner.vectors.fasttext import FASTTEXT_SIGNATURE, read_fasttext
+from hardner.vectors.lookup import MISSING, VECTOR_SOURCES, Lookup, SourceRanks
+from hardner.vectors.scanner import ReadProgress, Scanner
+from hardner.vectors.word2vec import dimension_of, read_binary_vectors, read_text_vectors
 
-LARGEST_DIMENSION = 1 << 16
-SAMPLE = 1 << 20
-CACHE_VERSION = 1
-HEADER = re.compile(rb"\s*(\d{1,12})\s+(\d{1,12})\s*")
-CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_LARGEST_DIMENSION = 1 << 16
+_SAMPLE = 1 << 20
+"""Bytes from which the layout is told."""
+_CACHE_VERSION = 1
+_HEADER = re.compile(rb"\s*(\d{1,12})\s+(\d{1,12})\s*")
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Vectors:
     found: Mapping[str, int]
     """How many words came from each source: exact, lower, capitalised, upper, subwords."""
     missing: tuple[str, ...]
-    """The other words; it is the caller who gives them a start."""
+    """The other words; the caller gives them a start."""
 
     @property
     def dimension(self) -> int:
@@ -54,7 +53,7 @@ def load_vectors(
     vocabulary: Collection[str],
     *,
     cache: str | Path | None = None,
-    progress: ScanProgress | None = None,
+    progress: ReadProgress | None = None,
 ) -> Vectors:
     """Reads word2vec (.bin, .txt), GloVe (.txt) or fastText (.vec, .bin) files, also compressed.
 
@@ -72,51 +71,66 @@ def load_vectors(
     path, words = Path(path), tuple(sorted(set(vocabulary)))
     if not path.is_file():
         raise FileError(path, "no such file")
-    kept = Path(cache) / _key(path, words) if cache is not None else None
+    kept = Path(cache) / _cache_name(path, words) if cache is not None else None
     if kept is not None and kept.exists():
-        return _restore(kept)
-    with _opened(path) as (stream, size):
-        scanner = Scanner(stream, path, size, progress)
-        matrix, ranks = _read(scanner, want(words))
-        if progress:
-            progress(size or scanner.position, size)
-    vectors = _gather(words, matrix, ranks)
+        saved = checkpoint.load_checkpoint(kept)
+        known, missing = (tuple(saved.config[name]) for name in ("words", "missing"))
+        return Vectors(known, saved.tensors["matrix"], saved.config["found"], missing)
+    vectors = _scan(path, words, progress)
     if kept is not None:
-        _keep(kept, vectors)
+        about = {"words": vectors.words, "found": vectors.found, "missing": vectors.missing}
+        checkpoint.save_checkpoint(kept, {"matrix": vectors.matrix}, about)
     return vectors
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The bytes of a file, decompressed; those of a plain file can be skipped and counted."""
+def _cache_name(path: Path, words: tuple[str, ...]) -> str:
+    status = path.stat()
+    identity = [_CACHE_VERSION, path.name, status.st_size, status.st_mtime_ns, words]
+    return f"{path.name}-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]}"
+
+
+def _scan(path: Path, words: tuple[str, ...], progress: ReadProgress | None) -> Vectors:
     with open_binary(path) as stream, path.open("rb") as raw:
+        # Only a plain file has a known size, and rows that can be skipped without reading them.
         plain = raw.peek(8)[:8] == stream.peek(8)[:8]
-        yield (raw, path.stat().st_size) if plain else (stream, None)
+        size = path.stat().st_size if plain else None
+        scanner = Scanner(raw if plain else stream, path, size, progress)
+        matrix, ranks = _read(scanner, Lookup(words))
+        if progress:
+            progress(size or scanner.position, size)
+    known = ranks < MISSING
+    counts = Counter(VECTOR_SOURCES[rank] for rank in ranks[known])
+    return Vectors(
+        words=tuple(word for word, has in zip(words, known, strict=True) if has),
+        matrix=torch.from_numpy(matrix[known]),
+        found={source: counts[source] for source in VECTOR_SOURCES},
+        missing=tuple(word for word, has in zip(words, known, strict=True) if not has),
+    )
 
 
-def _read(scanner: Scanner, wanted: Wanted) -> tuple[NDArray[np.float32], _Ranks]:
-    sample = scanner.peek(SAMPLE)
+def _read(scanner: Scanner, lookup: Lookup) -> tuple[NDArray[np.float32], SourceRanks]:
+    """A row for each word of the vocabulary, and where it came from."""
+    sample = scanner.peek(_SAMPLE)
     if not sample.strip():
-        raise FileError(scanner.path, "is empty")
-    if sample.startswith(SIGNATURE):
-        return read_fasttext(scanner, wanted)
+        raise scanner.error("is empty")
+    if sample.startswith(FASTTEXT_SIGNATURE):
+        return read_fasttext(scanner, lookup)
     first, _, rest = sample.partition(b"\n")
-    header = HEADER.fullmatch(first)
+    header = _HEADER.fullmatch(first)
     binary = _is_binary(rest if header else sample)
     if header:
         count, dimension = int(header[1]), int(header[2])
         scanner.skip(len(first) + 1)
     else:
         count, dimension = None, 0 if binary else dimension_of(first)
-    if count == 0 or not 0 < dimension <= LARGEST_DIMENSION:
-        message = "not word vectors in a layout of word2vec, GloVe or fastText"
-        raise FileError(scanner.path, message, 1)
-    matrix = np.zeros((len(wanted.words), dimension), np.float32)
+    if count == 0 or not 0 < dimension <= _LARGEST_DIMENSION:
+        raise scanner.error("not word vectors in a layout of word2vec, GloVe or fastText", 1)
+    matrix = np.zeros((len(lookup.words), dimension), np.float32)
     if binary and count is not None:
-        rows = read_word2vec(scanner, wanted.forms, count, dimension)
+        rows = read_binary_vectors(scanner, lookup.forms, count, dimension)
     else:
-        rows = read_text_vectors(scanner, wanted.forms, count, dimension)
-    return matrix, settle(wanted, rows, matrix)
+        rows = read_text_vectors(scanner, lookup.forms, count, dimension)
+    return matrix, lookup.keep_best(rows, matrix)
 
 
 def _is_binary(sample: bytes) -> bool:
@@ -128,32 +142,21 @@ def _is_binary(sample: bytes) -> bool:
         codecs.getincrementaldecoder("utf-8")().decode(sample)
     except UnicodeDecodeError:
         return True
-    return CONTROLS.search(sample) is not None
+    return _CONTROLS.search(sample) is not None
 
 
-def _gather(words: tuple[str, ...], matrix: NDArray[np.float32], ranks: _Ranks) -> Vectors:
-    known = ranks < MISSING
-    counts = Counter(SOURCES[rank] for rank in ranks[known])
-    return Vectors(
-        words=tuple(word for word, has in zip(words, known, strict=True) if has),
-        matrix=torch.from_numpy(matrix[known]),
-        found={source: counts[source] for source in SOURCES},
-        missing=tuple(word for word, has in zip(words, known, strict=True) if not has),
-    )
+def character_vectors(vectors: Vectors, alphabet: Sequence[str]) -> Tensor:
+    """Each character the mean of the vectors of the words that hold it; zeros where none does.
 
-
-def _key(path: Path, words: tuple[str, ...]) -> str:
-    status = path.stat()
-    identity = [CACHE_VERSION, path.name, status.st_size, status.st_mtime_ns, words]
-    return f"{path.name}-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]}"
-
-
-def _keep(folder: Path, vectors: Vectors) -> None:
-    words = {"words": vectors.words, "found": vectors.found, "missing": vectors.missing}
-    checkpoint.save_checkpoint(folder, {"matrix": vectors.matrix}, words)
-
-
-def _restore(folder: Path) -> Vectors:
-    kept = checkpoint.load_checkpoint(folder)
-    words, missing = tuple(kept.config["words"]), tuple(kept.config["missing"])
-    return Vectors(words, kept.tensors["matrix"], kept.config["found"], missing)
+    A word counts once for each occurrence of the character in it, as in Woolf's char-embeddings
+    (2018), which MetaBioNER uses.
+    """
+    holders: dict[str, list[int]] = {character: [] for character in alphabet}
+    for row, word in enumerate(vectors.words):
+        for character in word:
+            if character in holders:
+                holders[character].append(row)
+    rows = torch.tensor([row for character in alphabet for row in holders[character]])
+    counts = torch.tensor([0, *(len(holders[character]) for character in alphabet)])
+    starts = counts.cumsum(0)[:-1]  # [alphabet]
+    return embedding_bag(rows.long(), vectors.matrix, starts, mode="mean")  # [alphabet, dimension]

@@ -6,23 +6,26 @@ from typing import BinaryIO
 
 from hardner.errors import FileError
 
-ScanProgress = Callable[[int, int | None], None]
-"""Called with the bytes read so far and, where it is known, how many there are."""
+ReadProgress = Callable[[int, int | None], None]
+"""Progress callback: (bytes read, bytes of the file where that is known)."""
 
 _BLOCK = 1 << 16
+_REPORT = 1 << 22
+"""Bytes between two calls of the progress callback."""
 _LONGEST = 1 << 22
-"""No line and no word is longer than this many bytes; what is, is not a vector file."""
-REPORT = 1 << 22
+"""Bytes of the longest line or word: a file with a longer one holds no vectors."""
 
 
 class Scanner:
     """A forward cursor over a stream: lines, delimited words, fixed sizes and skips."""
 
     def __init__(
-        self, stream: BinaryIO, path: Path, size: int | None, progress: ScanProgress | None = None
+        self, stream: BinaryIO, path: Path, size: int | None, progress: ReadProgress | None = None
     ) -> None:
+        """Args: ``size`` is None for a stream that cannot seek, such as a compressed file."""
         self.path, self.size = path, size
         self._stream, self._progress = stream, progress
+        # The buffer starts at byte `_base` of the file; the cursor is at `_at` in the buffer.
         self._buffer, self._at, self._base, self._reported = b"", 0, 0, 0
 
     @property
@@ -35,57 +38,60 @@ class Scanner:
 
     def take(self, size: int) -> bytes:
         if not self._fill(size):
-            raise self.truncated(self._base + len(self._buffer))
-        start, self._at = self._at, self._at + size
-        return self._buffer[start : self._at]
+            raise self._truncated()
+        return self._advance(self._at + size)
 
     def skip(self, size: int) -> None:
         self.seek(self.position + size)
 
     def seek(self, position: int) -> None:
-        """Goes forward; a plain file is not read in between."""
-        if self.size is not None:
-            if position > self.size:
-                raise self.truncated(self.size)
-            if position > self._base + len(self._buffer):
-                self._base, self._at, self._buffer = self._stream.seek(position), 0, b""
+        """Go forward; a plain file is not read in between."""
+        self.check_size(position)
+        if self.size is not None and position > self._base + len(self._buffer):
+            self._base, self._at, self._buffer = self._stream.seek(position), 0, b""
         while position > self._base + len(self._buffer):
             self._at = len(self._buffer)
             if not self._fill(1):
-                raise self.truncated(self._base)
+                raise self._truncated()
         self._at = position - self._base
 
     def until(self, delimiter: bytes) -> bytes:
         """What precedes the next delimiter, which is passed over too."""
         found = self._find(delimiter)
         if found < 0:
-            raise self.truncated(self._base + len(self._buffer))
-        start, self._at = self._at, found + 1
-        return self._buffer[start:found]
+            raise self._truncated()
+        return self._advance(found, 1)
 
     def lines(self) -> Iterator[bytes]:
-        while True:
-            found = self._find(b"\n")
-            if found < 0:
-                break
-            start, self._at = self._at, found + 1
-            yield self._buffer[start:found]
-        start, self._at = self._at, len(self._buffer)
-        if rest := self._buffer[start:]:
+        while (found := self._find(b"\n")) >= 0:
+            yield self._advance(found, 1)
+        if rest := self._advance(len(self._buffer)):
             yield rest
 
-    def truncated(self, position: int) -> FileError:
-        return FileError(self.path, f"truncated: ends at byte {position}, more was announced")
+    def check_size(self, end: int) -> None:
+        """Refuse a file that is known to end before this byte."""
+        if self.size is not None and end > self.size:
+            raise self.error(f"truncated: ends at byte {self.size}, more was announced")
+
+    def error(self, message: str, line: int | None = None) -> FileError:
+        return FileError(self.path, message, line)
+
+    def _truncated(self) -> FileError:
+        end = self._base + len(self._buffer)
+        return self.error(f"truncated: ends at byte {end}, more was announced")
+
+    def _advance(self, end: int, passed_over: int = 0) -> bytes:
+        taken = self._buffer[self._at : end]
+        self._at = end + passed_over
+        return taken
 
     def _find(self, delimiter: bytes) -> int:
         found = self._buffer.find(delimiter, self._at)
         while found < 0:
             held = len(self._buffer) - self._at
             if held > _LONGEST:
-                raise FileError(
-                    self.path,
-                    f"not word vectors: no end of word or line after byte {self.position}",
-                )
+                message = f"not word vectors: no end of word or line after byte {self.position}"
+                raise self.error(message)
             if not self._fill(held + 1):
                 return -1
             found = self._buffer.find(delimiter, self._at + held)
@@ -100,7 +106,7 @@ class Scanner:
         self._buffer = self._buffer[self._at :] + more
         self._base, self._at = self.position, 0
         done = self._base + len(self._buffer)
-        if self._progress and done - self._reported >= REPORT:
+        if self._progress and done - self._reported >= _REPORT:
             self._reported = done
             self._progress(done, self.size)
         return len(self._buffer) >= size
