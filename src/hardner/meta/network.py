@@ -45,6 +45,9 @@ def build_network(
     if of.kind in ("bert", "transformer"):
         if not of.folder:
             raise HardnerError(f"encoder.folder: name the folder of the pre-trained {of.kind}")
+        if not Path(of.folder).is_dir():
+            hint = f"no such folder of a pre-trained {of.kind}; --encoder.folder names another"
+            raise FileError(of.folder, hint)
         if of.kind == "bert":
             encoder = BertEncoder.load(of.folder, of.limit)
         else:
