@@ -9,7 +9,7 @@ from shared import CORPORA
 
 from hardner.errors import HardnerError
 from hardner.formats.conll import read_sentences
-from hardner.text import Problem, align, sentences, split, tokenize
+from hardner.text import Problem, sentences, split, tokenize
 from hardner.types import Document, Entity, Passage, Sentence, Span
 
 # Prose with everything that trips splitters, and characters of every kind.
@@ -202,12 +202,15 @@ def test_own_sentences_are_kept():
 
 @settings(max_examples=1000, deadline=None)
 @given(st.text(" .abAB-1", max_size=30), st.data())
-def test_align_finds_exactly_the_mentions_made_of_whole_tokens(text, data):
+def test_spans_are_exactly_the_mentions_made_of_whole_tokens(text, data):
     """Against a search over all runs of tokens."""
     offsets = tokenize(text)
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
-    spans, problems = align([Entity(start, end, "X", text[start:end])], offsets)
+    problems = []
+    own = Sentence(tuple(text[a:b] for a, b in offsets), offsets=tuple(offsets))
+    document = Document("d", text, (Entity(start, end, "X", text[start:end]),), (own,))
+    (spans,) = (sentence.spans for sentence in sentences(document, problems.append))
     by_hand = [
         Span(i, j, "X")
         for i in range(len(offsets))

@@ -5,7 +5,7 @@ Every non-space character lies in exactly one token, and every token in exactly 
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -201,42 +201,6 @@ class Problem(NamedTuple):
     reason: str
 
 
-def align(
-    entities: Iterable[Entity], offsets: Sequence[Offset]
-) -> tuple[tuple[Span, ...], list[Problem]]:
-    """The mentions as spans over the tokens at these offsets, sorted, and those that are none."""
-    spans: set[Span] = set()
-    problems: list[Problem] = []
-    for entity, place in _places(entities, offsets):
-        if not isinstance(place, Span):
-            problems.append(Problem(entity, place))
-        elif place in spans:
-            problems.append(Problem(entity, "repeats another"))
-        else:
-            spans.add(place)
-    return tuple(sorted(spans)), problems
-
-
-def _places(
-    entities: Iterable[Entity], offsets: Sequence[Offset]
-) -> Iterator[tuple[Entity, Span | str]]:
-    """Each mention with its span, or with why it has none; space at its edges does not count."""
-    first = {start: index for index, (start, _) in enumerate(offsets)}
-    last = {end: index + 1 for index, (_, end) in enumerate(offsets)}
-    for entity in entities:
-        text = entity.text
-        start = first.get(entity.start + len(text) - len(text.lstrip()))
-        end = last.get(entity.end - len(text) + len(text.rstrip()))
-        if len(entity.fragments) > 1:
-            yield entity, "is discontinuous"
-        elif entity.start >= entity.end or text.isspace():
-            yield entity, "is empty"
-        elif start is None or end is None:
-            yield entity, "cuts a token"
-        else:
-            yield entity, Span(start, end, entity.label)
-
-
 def sentences(
     document: Document, report: Callable[[Problem], None] | None = None
 ) -> tuple[Sentence, ...]:
@@ -247,22 +211,34 @@ def sentences(
     own = document.sentences
     if own and (not document.entities or any(s.spans or s.offsets is None for s in own)):
         return own
-    rows = [s.offsets or () for s in own] or list(_rows(document))
+    rows = [s.offsets or () for s in own] or list(_token_rows(document))
     firsts = [0, *accumulate(len(row) for row in rows)]
+    offsets = [offset for row in rows for offset in row]
+    starts = {start: index for index, (start, _) in enumerate(offsets)}
+    ends = {end: index for index, (_, end) in enumerate(offsets, 1)}
     held: list[set[Span]] = [set() for _ in rows]
-    for entity, place in _places(document.entities, [offset for row in rows for offset in row]):
-        problem = place if isinstance(place, str) else ""
-        if isinstance(place, Span):
-            row = bisect_right(firsts, place.start) - 1
-            span = Span(place.start - firsts[row], place.end - firsts[row], place.label)
-            if place.end > firsts[row + 1]:
+    for entity in document.entities:
+        text, problem = entity.text, ""
+        # White space at the edges of a mention does not count.
+        start = starts.get(entity.start + len(text) - len(text.lstrip()))
+        end = ends.get(entity.end - len(text) + len(text.rstrip()))
+        if len(entity.fragments) > 1:
+            problem = "is discontinuous"
+        elif entity.start >= entity.end or text.isspace():
+            problem = "is empty"
+        elif start is None or end is None:
+            problem = "cuts a token"
+        else:
+            row = bisect_right(firsts, start) - 1
+            span = Span(start - firsts[row], end - firsts[row], entity.label)
+            if end > firsts[row + 1]:
                 problem = "crosses the end of a sentence"
             elif span in held[row]:
                 problem = "repeats another"
             else:
                 held[row].add(span)
         if problem and report is None:
-            raise HardnerError(f"{document.id}: {entity.text!r} at {entity.start} {problem}")
+            raise HardnerError(f"{document.id}: {text!r} at {entity.start} {problem}")
         if problem and report is not None:
             report(Problem(entity, problem))
     return tuple(
@@ -276,7 +252,7 @@ def sentences(
     )
 
 
-def _rows(document: Document) -> Iterator[tuple[Offset, ...]]:
+def _token_rows(document: Document) -> Iterator[tuple[Offset, ...]]:
     """The tokens of each sentence; a passage's edge is always a sentence's edge."""
     edges = {0, len(document.text)}
     for passage in document.passages:

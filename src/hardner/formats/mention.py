@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from hardner.formats.format import Place
-from hardner.text import align
+from hardner.text import sentences
 from hardner.types import Document, Entity, Offset, Sentence
 
 _SPACES = str.maketrans("\r\n\t", "   ")
@@ -47,8 +47,9 @@ def make_sentence(
     """The tokens at these offsets as one sentence, with the mentions that do not cut a token."""
     if not offsets:
         return ()
-    spans, _ = align(entities, offsets)
-    return (Sentence(tuple(text[a:b] for a, b in offsets), spans, offsets=tuple(offsets)),)
+    tokens = tuple(text[start:end] for start, end in offsets)
+    bare = (Sentence(tokens, offsets=tuple(offsets)),)
+    return sentences(Document("", text, tuple(entities), bare), lambda problem: None)
 
 
 def check_document(document: Document, place: Place) -> None:
