@@ -19,12 +19,12 @@ from torch import Tensor
 from hardner.batch import TagSet
 from hardner.corpora import load_corpus
 from hardner.meta.source_data import relabelled, with_labels
-from hardner.model.describe import describe_tagger, files_of, load_model
+from hardner.model.describe import describe_tagger, files_of, load_model, save_model
 from hardner.model.layers import Params, part_of, scoped
 from hardner.model.tagger import Tagger
 from hardner.tag.calibration import calibrated, fit_temperature
 from hardner.tag.guidelines import GUIDELINES, GuidelineHead, replace_head, save_guidelines
-from hardner.tag.predictor import Predictor, write_model_folder
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
 HEADS = {
@@ -127,14 +127,14 @@ def main() -> None:
     (tagger, params), (other, start) = (read(run) for run in runs)
     if encoder_of(tagger) != encoder_of(other):
         sys.exit(f"{runs[0]} and {runs[1]}: other encoders or tokenizers; train both from one")
-    write_model_folder(out / "start", *started(other, start), {}, torch.int8)
+    save_model(out / "start", *started(other, start), {}, dtype=torch.int8)
     whole = tagger, params
     tagger, params = packed(tagger, params)
-    write_model_folder(out / "model", tagger, params, {}, torch.int8)
+    save_model(out / "model", tagger, params, {}, dtype=torch.int8)
     held_out = {label: devel(root, label, names) for label, names in HEADS.items()}
     ready = calibrated(Predictor.load(out / "model"), held_out)
     temperatures = dict(zip(tagger.domains, ready.temperatures, strict=True))
-    write_model_folder(out / "model", tagger, params, temperatures, torch.int8)
+    save_model(out / "model", tagger, params, temperatures, dtype=torch.int8)
     save_guidelines(alone(*whole, root, ready), out / GUIDELINES)
     files = (path for name in ("model", "start", GUIDELINES) for path in (out / name).iterdir())
     print(f"{out}: {sum(path.stat().st_size for path in files) / 1e6:.1f} MB, {temperatures}")

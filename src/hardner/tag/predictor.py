@@ -1,7 +1,7 @@
 """A model at work: text or tokens in, entities with calibrated scores out."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ import torch
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.jobs.device import resolve_device
-from hardner.model.describe import describe_tagger, files_of, load_model, parameter_shapes
+from hardner.model.describe import TEMPERATURES, load_model, save_model
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
 from hardner.model.tagger import Model, Tagger
@@ -33,8 +33,6 @@ from hardner.types import Document, Entity, Sentence, Span
 BUNDLED_MODEL = Path(__file__).parents[1] / "assets" / "model"
 BUNDLED_START = BUNDLED_MODEL.with_name("start")
 """Whose encoder the bundled model's adaptations begin with."""
-TEMPERATURES = "temperatures"
-"""The entry of a model folder's description that holds those of its heads, by domain."""
 
 _Item = TypeVar("_Item")
 
@@ -81,7 +79,7 @@ class Predictor:
     def save(self, path: str | Path) -> None:
         """Write a model folder, whole or not at all; an earlier model there is replaced."""
         temperatures = dict(zip(self.tagger.domains, self.temperatures, strict=True))
-        write_model_folder(path, self.tagger, self.params, temperatures)
+        save_model(path, self.tagger, self.params, temperatures)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -284,22 +282,6 @@ def load(
     from hardner.tag.guidelines import follow_guidelines
 
     return follow_guidelines(Predictor.load(device=device), guidelines)
-
-
-def write_model_folder(
-    folder: str | Path,
-    tagger: Tagger,
-    params: Params,
-    temperatures: Mapping[str, float],
-    dtype: torch.dtype | None = None,
-) -> None:
-    """Write a tagger and the temperatures of its heads by domain, whole or not at all.
-
-    For ``dtype`` see `hardner.checkpoint.save_checkpoint`.
-    """
-    own = {name: params[name] for name in parameter_shapes(tagger)}
-    config = {**describe_tagger(tagger), TEMPERATURES: dict(temperatures)}
-    checkpoint.save_checkpoint(folder, own, config, files_of(tagger), dtype=dtype)
 
 
 def _temperatures(folder: Path, tagger: Tagger) -> tuple[float, ...]:
