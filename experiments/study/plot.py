@@ -7,7 +7,6 @@ which; ``tasks``: a map of the task vectors.
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -18,7 +17,7 @@ from records import TASKS, CurvePoint, TaskVector, read_records
 from relations import f1_alone, pair_gains, task_similarity
 
 from hardner.cli.common import stderr
-from hardner.errors import HardnerError
+from hardner.errors import HardnerError, import_extra
 from hardner.evaluate.plots import (
     COLOURS,
     MARKERS,
@@ -142,11 +141,7 @@ def draw_tasks(files: Sequence[Path]) -> Any:
 
 def project(vectors: Sequence[TaskVector]) -> list[tuple[float, float]]:
     """Two coordinates for each vector, by t-SNE."""
-    try:
-        manifold = import_module("sklearn.manifold")
-    except ImportError:
-        advice = "pip install hardner[plot]"
-        raise HardnerError(f"the map of tasks needs scikit-learn: {advice}") from None
+    manifold = import_extra("sklearn.manifold", "plot")
     cosines = np.array([list(row.values()) for row in task_similarity(vectors).values()])
     near = manifold.TSNE(
         metric="precomputed",

@@ -39,5 +39,5 @@ def test_strict_agrees_with_ours(found):
 
 def test_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "nervaluate", None)
-    with pytest.raises(HardnerError, match=r"pip install hardner\[partial\]"):
+    with pytest.raises(HardnerError, match=r"pip install 'hardner\[partial\]'"):
         lenient_scores([()], [()])

@@ -1,8 +1,7 @@
 """``hardner table`` and ``hardner plot``: results as tables and figures."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,31 +16,14 @@ _ROWS = Annotated[
 ]
 
 
-class MetricChoice(StrEnum):
-    f1 = "f1"
-    precision = "precision"
-    recall = "recall"
-
-
-class TableFormat(StrEnum):
-    text = "text"
-    md = "md"
-    csv = "csv"
-    latex = "latex"
-
-
-class FigureKind(StrEnum):
-    shots = "shots"
-    ratios = "ratios"
-    errors = "errors"
-
-
 def table_command(
     files: _FILES,
-    metric: Annotated[MetricChoice, typer.Option(help="What to show.")] = MetricChoice.f1,
+    metric: Annotated[
+        Literal["f1", "precision", "recall"], typer.Option(help="What to show.")
+    ] = "f1",
     shape: Annotated[
-        TableFormat, typer.Option("--format", help="How to show it.")
-    ] = TableFormat.text,
+        Literal["text", "md", "csv", "latex"], typer.Option("--format", help="How to show it.")
+    ] = "text",
     baseline: Annotated[
         str, typer.Option(help="The row to compare the others with; * marks what differs.")
     ] = "",
@@ -63,13 +45,13 @@ def table_command(
     from hardner.evaluate.results import load_results
     from hardner.evaluate.table import build_tables, select_rows
 
-    tables = build_tables(select_rows(load_results(files), rows or []), metric.value, baseline)
-    typer.echo(RENDERERS[shape.value](tables), nl=False)
+    tables = build_tables(select_rows(load_results(files), rows or []), metric, baseline)
+    typer.echo(RENDERERS[shape](tables), nl=False)
 
 
 def plot_command(
     kind: Annotated[
-        FigureKind,
+        Literal["shots", "ratios", "errors"],
         typer.Argument(help="F1 against shots, against shares of the data, or kinds of errors."),
     ],
     files: _FILES,
@@ -91,5 +73,5 @@ def plot_command(
     from hardner.evaluate.table import select_rows
 
     results = select_rows(load_results(files), rows or [])
-    for path in write_figure(lambda: FIGURES[kind.value](results), out):
+    for path in write_figure(lambda: FIGURES[kind](results), out):
         stderr.print(str(path), markup=False)

@@ -1,13 +1,12 @@
 """Figures of results for print: F1 against shots or shares of the data, and kinds of errors."""
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from math import ceil
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from hardner.errors import FileError, HardnerError
+from hardner.errors import FileError, HardnerError, import_extra
 from hardner.evaluate.published import MEAN
 from hardner.evaluate.render import size_name
 from hardner.evaluate.results import Result
@@ -183,7 +182,9 @@ def _draw_curves(axes: Any, table: ResultTable, corpus: str) -> None:
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure of a size in inches."""
-    return _import("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
+    return import_extra("matplotlib.figure", "plot").Figure(
+        figsize=(width, height), layout="constrained"
+    )
 
 
 def new_panels(
@@ -219,13 +220,6 @@ def add_legend(figure: Any, panels: Any, used: int) -> None:
     figure.set_figheight(figure.get_figheight() + max(0, more) * _LEGEND_LINE)
 
 
-def _import(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise HardnerError("a figure needs matplotlib: pip install hardner[plot]") from None
-
-
 FIGURES = {"shots": plot_shots, "ratios": plot_ratios, "errors": plot_errors}
 
 
@@ -235,7 +229,7 @@ def write_figure(draw: Callable[[], Any], path: str | Path) -> list[Path]:
     if ending not in ("", ".svg", ".png"):
         raise FileError(path, "a figure is an .svg or a .png file, or both without an ending")
     wanted = [Path(path)] if ending else [Path(f"{path}.svg"), Path(f"{path}.png")]
-    with _import("matplotlib").rc_context(RC_PARAMS):
+    with import_extra("matplotlib", "plot").rc_context(RC_PARAMS):
         figure = draw()
         for target in wanted:
             kind = target.suffix[1:].lower()

@@ -3,10 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
-from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-from hardner.errors import HardnerError
+from hardner.errors import import_extra
 from hardner.types import Span
 
 Metric = Literal["f1", "precision", "recall"]
@@ -118,11 +117,7 @@ def lenient_scores(gold: SpanSets, predicted: SpanSets) -> dict[str, LenientScor
     ``strict``: same ends and label; ``exact``: same ends; ``partial``: any overlap, which counts
     half where the ends differ; ``type``: any overlap with the same label.
     """
-    try:
-        nervaluate: Any = import_module("nervaluate")
-    except ImportError:
-        advice = "pip install hardner[partial]"
-        raise HardnerError(f"partial matches need nervaluate: {advice}") from None
+    nervaluate = import_extra("nervaluate", "partial")
     right, found = _nervaluate_documents(gold), _nervaluate_documents(predicted)
     labels = sorted({span["label"] for document in right + found for span in document})
     if not labels:
