@@ -19,9 +19,9 @@ from relations import f1_alone, pair_gains, task_similarity
 from hardner.cli.common import stderr
 from hardner.errors import HardnerError, import_extra
 from hardner.evaluate.plots import (
-    COLOURS,
     MARKERS,
     PAGE_WIDTH,
+    PALETTE,
     PANELS_ACROSS,
     add_legend,
     new_figure,
@@ -48,7 +48,7 @@ def draw_curves(files: Sequence[Path]) -> Any:
                     found.setdefault(p.passes, []).append(p.f1)
             if found:
                 line = (list(found), [fmean(v) for v in found.values()])
-                axes.plot(*line, color=COLOURS[place % len(COLOURS)], label=_label(row, rows))
+                axes.plot(*line, color=PALETTE[place % len(PALETTE)], label=_label(row, rows))
         axes.set_title(corpus)
     add_legend(figure, panels, len(corpora))
     figure.supxlabel("passes over the training data", fontsize=8)
@@ -124,7 +124,7 @@ def draw_tasks(files: Sequence[Path]) -> Any:
     figure = new_figure(PAGE_WIDTH * 0.75, 3.6)
     axes = figure.subplots()
     kinds, corpora = list(TASKS.values()), list(dict.fromkeys(v.corpus for v in vectors))
-    colours = dict(zip(kinds, COLOURS, strict=False))
+    colours = dict(zip(kinds, PALETTE, strict=False))
     markers = {corpus: MARKERS[i % len(MARKERS)] for i, corpus in enumerate(corpora)}
     for each, (x, y) in zip(vectors, where, strict=True):
         axes.plot(x, y, markers[each.corpus], color=colours[each.task], markersize=6)

@@ -14,7 +14,7 @@ from hardner.evaluate.table import IN_DOMAIN, ResultTable, TableRow, build_table
 from hardner.files import atomic_binary
 from hardner.meta.hardness import HardnessCurve
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Safe for the colour-blind (Okabe and Ito)."""
 MARKERS = "osD^vP*X"
 PAGE_WIDTH = 7.0
@@ -68,7 +68,7 @@ def plot_ratios(results: Sequence[Result]) -> Any:
             else:
                 share = table.in_domain_share(row, corpus)
                 if share is not None and share <= 1:
-                    axes.axvline(share, color=COLOURS[place % len(COLOURS)], linestyle=":", **thin)
+                    axes.axvline(share, color=PALETTE[place % len(PALETTE)], linestyle=":", **thin)
 
     figure = _corpus_panels(table, table.corpora, draw)
     for axes in figure.axes:
@@ -112,7 +112,7 @@ def plot_errors(results: Sequence[Result]) -> Any:
     labels = [table.label(row) for row in table.rows]
     for axes, size in zip(panels.flat, table.sizes, strict=False):
         left = [0.0] * rows
-        for (kind, parts), colour in zip(_ERROR_COUNTS.items(), COLOURS, strict=False):
+        for (kind, parts), colour in zip(_ERROR_COUNTS.items(), PALETTE, strict=False):
             ratios = [_error_ratio(results, row, size, parts) for row in table.rows]
             axes.barh(range(rows), ratios, left=left, color=colour, label=kind, height=0.7)
             left = [a + b for a, b in zip(left, ratios, strict=True)]
@@ -167,11 +167,11 @@ def _draw_curves(axes: Any, table: ResultTable, corpus: str) -> None:
         means = {size: cell.mean for size, cell in cells.items() if cell.mean is not None}
         spread = {size: cells[size].deviation or 0.0 for size in means}
         theirs = {size: cell.published.value for size, cell in cells.items() if cell.published}
-        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-        dashes = _LINE_STYLES[place // len(COLOURS) % len(_LINE_STYLES)]
+        colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
+        dashes = _LINE_STYLES[place // len(PALETTE) % len(_LINE_STYLES)]
         look = {"color": colour, "marker": marker}
         axes.plot(list(means), list(means.values()), dashes, **look, label=table.label(row))
-        if len(table.rows) <= len(COLOURS):  # with more rows, bands would cover one another
+        if len(table.rows) <= len(PALETTE):  # with more rows, bands would cover one another
             low = [mean - spread[size] for size, mean in means.items()]
             high = [mean + spread[size] for size, mean in means.items()]
             axes.fill_between(list(means), low, high, color=colour, alpha=0.15, linewidth=0)
@@ -182,9 +182,8 @@ def _draw_curves(axes: Any, table: ResultTable, corpus: str) -> None:
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure of a size in inches."""
-    return import_extra("matplotlib.figure", "plot").Figure(
-        figsize=(width, height), layout="constrained"
-    )
+    matplotlib = import_extra("matplotlib.figure", "plot")
+    return matplotlib.Figure(figsize=(width, height), layout="constrained")
 
 
 def new_panels(

@@ -15,13 +15,7 @@ from hardner.evaluate.published import (
     published_names,
     published_value,
 )
-from hardner.evaluate.table import (
-    IN_DOMAIN,
-    SIGNIFICANCE_LEVEL,
-    ResultTable,
-    TableCell,
-    TableRow,
-)
+from hardner.evaluate.table import IN_DOMAIN, SIGNIFICANCE_LEVEL, ResultTable, TableCell, TableRow
 
 _NOT_RUN = "not run"
 _METRIC_NAMES = {"f1": "F1", "precision": "precision", "recall": "recall"}
