@@ -21,7 +21,6 @@ from records import CURVES, TASKS, VECTORS, CurvePoint, TaskVector, read_records
 from relations import write_relations
 from scored_training import ScoredTraining
 
-from hardner.cli.common import DEVICE, bar, stderr, warned
 from hardner.corpora import Corpora
 from hardner.episodes import distinct, random_numbers
 from hardner.errors import HardnerError
@@ -196,7 +195,7 @@ def curves(
         Path | None, typer.Option(help="The folder that holds the corpora's folders.")
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("results"),
-    device: DEVICE = "auto",
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
 ) -> None:
     """Train on the train and devel data of corpora, and score their test data on the way.
 
@@ -219,17 +218,15 @@ def curves(
         for seed in range(experiment.seed, experiment.seed + seeds):
             own = replace(experiment, seed=seed)
             studies.append(Study(own, names, where, out, points, pairs, sentences))
-    progress = bar()
-    task = progress.add_task("", total=sum(len(study.trainings()) for study in studies))
-    with warned(), progress:
-        for study in studies:
-            name = f"{study.experiment.method}, {' + '.join(study.corpora)}"
-            progress.update(task, description=name)
-            for training in study.run():
-                progress.advance(task)
-                if training.f1 is not None and progress.disable:
-                    f1 = ", ".join(f"{c} {t} {value:.3f}" for (c, t), value in training.f1.items())
-                    stderr.print(f"{name}, {' + '.join(training.tasks)}: {f1}", markup=False)
+    for study in studies:
+        study.trainings()  # refuses what cannot be studied, before anything is trained
+    for study in studies:
+        name = f"{study.experiment.method}, {' + '.join(study.corpora)}"
+        for training in study.run():
+            f1 = "measured before"
+            if training.f1 is not None:
+                f1 = ", ".join(f"{c} {t} {value:.3f}" for (c, t), value in training.f1.items())
+            typer.echo(f"{name}, {' + '.join(training.tasks)}: {f1}", err=True)
     if pairs:
         write_relations(
             out / "task_relations.json",
@@ -237,7 +234,7 @@ def curves(
             read_records(out / VECTORS, TaskVector),
         )
     plot = Path(__file__).with_name("plot.py")
-    stderr.print(f"{out / CURVES}; next: python {plot} curves {out / CURVES}", markup=False)
+    typer.echo(f"{out / CURVES}; next: python {plot} curves {out / CURVES}", err=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import typer
 from records import TASKS, CurvePoint, TaskVector, read_records
 from relations import f1_alone, pair_gains, task_similarity
 
-from hardner.cli.common import stderr
 from hardner.errors import HardnerError, import_extra
 from hardner.evaluate.plots import (
     MARKERS,
@@ -180,7 +179,7 @@ def plot(
 ) -> None:
     """Draw what curves.py wrote."""
     for path in save(kind.value, files, out):
-        stderr.print(str(path), markup=False)
+        typer.echo(path, err=True)
 
 
 if __name__ == "__main__":
