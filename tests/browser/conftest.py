@@ -10,6 +10,8 @@ from workbench_model import save
 from workbench_server import Server
 
 SIZE = {"width": 1120, "height": 680}
+PATIENCE = 60_000
+"""Milliseconds to wait for what a page should show: no test asks how fast that is."""
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +20,7 @@ def browser() -> Iterator[Any]:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("there is no chromium on this machine")
+    playwright.expect.set_options(timeout=PATIENCE)
     with playwright.sync_playwright() as driver:
         started = driver.chromium.launch(
             executable_path=chromium, args=["--disable-dev-shm-usage", "--disable-gpu"]
@@ -51,7 +54,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
     def opened(server: Server, **options: Any) -> Any:
         context = browser.new_context(viewport=SIZE, **options)
         contexts.append(context)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(f"threw {error}"))
         page.on("console", lambda said: _policy(said.text, wrong))
