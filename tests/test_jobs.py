@@ -50,6 +50,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     FileLock(path).release()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows deletes no open file")
 def test_a_lock_file_that_its_holder_removes_meanwhile_is_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,7 +170,7 @@ def test_folders_of_others_stay_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     for folder, message in (
         (tmp_path, r"is not empty and holds no run \(run.json\); choose another folder"),
-        (tmp_path / "notes.txt", "cannot be made: File exists"),
+        (tmp_path / "notes.txt", "cannot be made: "),
     ):
         with pytest.raises(HardnerError, match=message), open_run_folder(folder, "run.json", {}):
             pass

@@ -18,18 +18,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import hardner
+from hardner import weights
 from hardner.errors import FileError, HardnerError
 from hardner.folders import atomic_folder
-from hardner.weights import (
-    SCALES,
-    check_header,
-    cut_shards,
-    dequantise_rows,
-    quantise_rows,
-    read_shard,
-    shard_names,
-    worth_int8,
-)
 
 CONFIG = "config.json"
 _FORMAT = "hardner model"
@@ -106,8 +97,8 @@ def save_checkpoint(
             raise HardnerError(f"{name!r} cannot be the name of a file in a model folder")
     entries = {name: _entry(name, tensor, dtype) for name, tensor in tensors.items()}
     stored = chain.from_iterable(_stored(n, tensors[n], entry) for n, entry in entries.items())
-    parts = list(cut_shards(stored, shard_bytes)) or [{}]
-    names = shard_names(len(parts))
+    parts = list(weights.cut_shards(stored, shard_bytes)) or [{}]
+    names = weights.shard_names(len(parts))
     with atomic_folder(folder) as temporary:
         for name, part in zip(names, parts, strict=True):
             save_file(part, temporary / name)
@@ -143,7 +134,7 @@ def _load(folder: Path) -> Checkpoint:
     held = _held(manifest.tensors)
     cuts: dict[str, list[Tensor]] = {name: [] for name in held}
     for name, expected in manifest.weights.items():
-        found = read_shard(folder / name)
+        found = weights.read_shard(folder / name)
         if found.keys() != set(expected):
             odd = sorted(found.keys() ^ set(expected))[0]
             raise FileError(folder / name, f"holds other tensors than {CONFIG} says: {odd}")
@@ -157,10 +148,10 @@ def _load(folder: Path) -> Checkpoint:
 
 
 def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> _Entry:
-    if tensor.dtype not in _DTYPE_NAMES or name == _RESERVED or name.endswith(SCALES):
+    if tensor.dtype not in _DTYPE_NAMES or name == _RESERVED or name.endswith(weights.SCALES):
         raise HardnerError(f"tensor {name}: {tensor.dtype} cannot be stored in a model folder")
     stored = tensor.dtype
-    if dtype == torch.int8 and not worth_int8(tensor.shape):
+    if dtype == torch.int8 and not weights.worth_int8(tensor.shape):
         dtype = torch.float16
     if dtype is not None and stored.is_floating_point and stored.itemsize > dtype.itemsize:
         stored = dtype
@@ -171,10 +162,10 @@ def _stored(name: str, tensor: Tensor, entry: _Entry) -> Iterator[tuple[str, Ten
     """A contiguous copy that shares no memory with another tensor, and any scales."""
     tensor = tensor.detach().cpu()
     if entry.in_int8:
-        numbers, scales = quantise_rows(tensor)
+        numbers, scales = weights.quantise_rows(tensor)
         if not scales.isfinite().all():
-            raise HardnerError(f"tensor {name}: a value is too large for int8, or no number")
-        yield from ((name, numbers), (name + SCALES, scales))
+            raise HardnerError(f"tensor {name}: a value is too large for int8, or not finite")
+        yield from ((name, numbers), (name + weights.SCALES, scales))
         return
     narrow = tensor.to(DTYPES[entry.stored])
     if entry.stored != entry.dtype and not torch.equal(narrow.isfinite(), tensor.isfinite()):
@@ -185,7 +176,7 @@ def _stored(name: str, tensor: Tensor, entry: _Entry) -> Iterator[tuple[str, Ten
 def _held(tensors: Mapping[str, _Entry]) -> dict[str, _Entry]:
     """What the weight files hold: the tensors as they are stored, and the scales of some."""
     scales = {
-        name + SCALES: _Entry("float32", "float32", (prod(entry.shape[:-1]),))
+        name + weights.SCALES: _Entry("float32", "float32", (prod(entry.shape[:-1]),))
         for name, entry in tensors.items()
         if entry.in_int8
     }
@@ -260,7 +251,7 @@ def _check_file(path: Path, size: int, holds_tensors: bool) -> None:
         raise FileError(path, "missing from the model folder")
     actual = path.stat().st_size
     if holds_tensors:
-        check_header(path, actual)
+        weights.check_header(path, actual)
     if actual != size:
         state = "truncated" if actual < size else "damaged"
         raise FileError(path, f"{state}: {actual} bytes, expected {size}")
@@ -282,5 +273,5 @@ def _joined(folder: Path, name: str, cuts: list[Tensor], entry: _Entry) -> Tenso
 def _restored(name: str, whole: Mapping[str, Tensor], entry: _Entry) -> Tensor:
     dtype = DTYPES[entry.dtype]
     if entry.in_int8:
-        return dequantise_rows(whole[name], whole[name + SCALES], dtype)
+        return weights.dequantise_rows(whole[name], whole[name + weights.SCALES], dtype)
     return whole[name].to(dtype)

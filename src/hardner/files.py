@@ -64,7 +64,8 @@ def stem(path: PathLike) -> str:
 
 
 def _refused(path: PathLike, error: OSError) -> FileError:
-    return FileError(path, _REASONS.get(error.errno or 0, error.strerror or str(error)))
+    code = errno.EISDIR if Path(path).is_dir() else error.errno  # Windows: permission denied
+    return FileError(path, _REASONS.get(code or 0, error.strerror or str(error)))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ In 8 bits, a row (the last axis) is whole numbers from -127 to 127 and a scale: 
 stands for. A number is changed by half a scale at most.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from pathlib import Path
@@ -54,9 +55,11 @@ def shard_names(count: int) -> list[str]:
 def read_shard(path: Path) -> dict[str, Tensor]:
     """The tensors, or cuts of them, in a file."""
     try:
-        return load_file(path)
+        found = load_file(path)
     except SafetensorError as error:
         raise FileError(path, f"damaged weights: {error}") from None
+    # Tensors are mapped from the file, and Windows does not replace a file in use.
+    return {n: t.clone() for n, t in found.items()} if sys.platform == "win32" else found
 
 
 def check_header(path: Path, size: int) -> None:
