@@ -58,6 +58,7 @@ class Predictor:
             raise HardnerError(f"{len(temperatures)} temperatures for {heads} heads")
         device = resolve_device(self.device)
         params = {name: value.to(device) for name, value in self.params.items()}
+        # A frozen dataclass sets its own fields in this way only.
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "params", params)
         object.__setattr__(self, "temperatures", temperatures)
