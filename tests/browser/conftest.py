@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench_model import save
+from workbench_model import TEXTS, save
 from workbench_server import Server
 
 SIZE = {"width": 1120, "height": 680}
@@ -40,6 +40,8 @@ def shared(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     with Server(tmp_path_factory.mktemp("shared") / "shared.db", model) as server:
         server.ask("/api/types", {"name": "Device", "key": "d", "colour": 0})
         server.ask("/api/types", {"name": "Symptom", "key": "s", "colour": 1})
+        # Wait for the model: suggestions that come late redraw the words under the mouse.
+        server.ask("/api/tag", {"texts": [TEXTS[0]]})
         yield server
 
 

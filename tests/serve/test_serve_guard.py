@@ -10,7 +10,7 @@ from serve_bench import BASE, TEXT, add, add_type, client, label, settings
 from starlette.testclient import TestClient
 
 from hardner.serve.app import create_app, create_routes
-from hardner.serve.guard import HEADERS, LOOPBACK, _name
+from hardner.serve.guard import LOOPBACK, SECURITY_HEADERS, _name
 from hardner.serve.server import _hosts, _is_loopback
 from hardner.serve.workbench import Limits, Workbench
 
@@ -20,11 +20,11 @@ TOKEN = "a-secret-token"
 def test_every_answer_has_its_headers(http):
     for path in ("/", "/docs", "/docs.css", "/openapi.json", "/api/status", "/nothing", "/api/x"):
         answer = http.get(path)
-        for name, value in HEADERS.items():
+        for name, value in SECURITY_HEADERS.items():
             assert answer.headers[name] == value, path
         assert "cache-control" in answer.headers
         assert "server" not in answer.headers
-    assert "unsafe" not in HEADERS["content-security-policy"]
+    assert "unsafe" not in SECURITY_HEADERS["content-security-policy"]
 
 
 def test_an_error_of_ours_has_them_too(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import signal
 import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from serve_bench import (
@@ -246,14 +247,19 @@ def test_what_to_label_next(http, monkeypatch):
 
 def test_changes_between_two_models():
     sentences = [Sentence(tuple("abcdefghijk"), id="7"), Sentence(tuple("xyz"), id="8")]
-    before = [[(Span(0, 1, "D"), 0.9), (Span(9, 10, "D"), 0.4)], [(Span(0, 1, "Other"), 1.0)]]
-    after = [[(Span(0, 1, "D"), 0.8)], [(Span(1, 3, "D"), 0.7)]]
-    found = job.compare_spans(sentences, before, after, {"D"})
+    before, after = Words("D"), Words("D")
+    before.spans = lambda _: [
+        [(Span(0, 1, "D"), 0.9), (Span(9, 10, "D"), 0.4)],
+        [(Span(0, 1, "Other"), 1.0)],
+    ]
+    after.spans = lambda _: [[(Span(0, 1, "D"), 0.8)], [(Span(1, 3, "D"), 0.7)]]
+    found = job.compare_models(before, after, sentences, {"D"}, lambda *_: None)
     assert (found["kept"], found["gained_total"], found["lost_total"]) == (1, 1, 1)
     assert found["gained"][0] | {"score": 0} == {
         "sentence": 8, "text": "y z", "label": "D", "score": 0, "before": "x", "after": "",
     }  # fmt: skip
     assert (found["lost"][0]["before"], found["lost"][0]["after"]) == ("d e f g h i", "k")
+    assert job.compare_models(before, after, sentences, {"New"}, lambda *_: None) is None
 
 
 def test_the_held_out_part_is_scored(tmp_path):
@@ -274,18 +280,31 @@ def test_the_held_out_part_is_scored(tmp_path):
 def test_several_types_are_learnt_one_beside_the_other(tmp_path, monkeypatch):
     said, orders = [], []
 
-    def adapted(model, sentences, label, keep, force, on_progress):
+    def adapt(model, sentences, label, *, keep, force, on_progress):
         orders.append((label, keep, [s.spans for s in sentences]))
         on_progress(1, 2)
+        f1, gain = (
+            SimpleNamespace(value=0.8 if label == "A" else 0.4, low=0.3, high=1.0),
+            SimpleNamespace(value=0.1),
+        )
+        expected = SimpleNamespace(f1=f1, gain=gain, more=10)
         mentions = 3 if label == "A" else 1
-        return Words(label), job.TypeResult(label, 1, mentions, 0.8, 0.5, 1, 0.1, 10)
+        report = SimpleNamespace(
+            label=label, sentences=1, mentions=mentions, notes=(), expected=expected
+        )
+        return Words(label), report
 
-    monkeypatch.setattr(job, "load_predictor", lambda folder: Words())
-    monkeypatch.setattr(job, "_adapt", adapted)
+    monkeypatch.setattr(job.Predictor, "load", lambda folder: Words())
+    monkeypatch.setattr(job, "adapt_predictor", adapt)
     both = Sentence(("a", "b"), (Span(0, 1, "A"), Span(0, 2, "B")), "1")
     AdaptationOrder([both], [], [], keep=False, force=False, base=None).write(tmp_path)
     job.run_order(tmp_path, said.append)
     assert orders == [("A", False, [(Span(0, 1, "A"),)]), ("B", True, [(Span(0, 2, "B"),)])]
     assert {"stage": "adapting", "done": 3, "total": 4} in said
-    assert said[-1]["result"]["f1"] == pytest.approx(0.8)
+    result = said[-1]["result"]
+    assert (result["f1"], result["gain"]) == (pytest.approx(0.7), pytest.approx(0.1))
+    assert [(t["label"], t["f1"], t["more"]) for t in result["types"]] == [
+        ("A", 0.8, 10),
+        ("B", 0.4, 10),
+    ]
     assert (tmp_path / "model" / "weights.safetensors").exists()

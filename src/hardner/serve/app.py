@@ -67,18 +67,13 @@ def create_routes() -> FastAPI:
         version=hardner.__version__,
         docs_url=None,
         redoc_url=None,
-        responses={
-            s: {"model": ErrorAnswer} for s in (400, 401, 403, 404, 409, 413, 415, 422, 429)
-        },
+        responses={status: {"model": ErrorAnswer} for status in _ERRORS},
     )
     for part in (project, documents, labels, models):
         app.include_router(part.router)
     _add_page(app)
-    app.add_exception_handler(HardnerError, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(ClientDisconnect, _disconnected)
-    app.add_exception_handler(Exception, _failed)
+    for kind in (HardnerError, RequestValidationError, HTTPException, ClientDisconnect, Exception):
+        app.add_exception_handler(kind, _error)
     return app
 
 
@@ -166,32 +161,23 @@ def _type(schema: dict[str, Any], schemas: dict[str, Any], depth: int = 0) -> st
     return str(schema.get("type", "any"))
 
 
-def _error(status: int, message: str, **extra: Any) -> JSONResponse:
-    """The message on one line; half surrogates in it, which JSON text may hold, are replaced."""
+async def _error(request: Request, error: Exception) -> Response:
+    """The error as one line of JSON."""
+    status, message, extra, headers = 422, str(error), {}, None
+    match error:
+        case Refused():
+            status, extra = error.status, error.extra
+        case RequestValidationError():
+            first = error.errors()[0]
+            message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        case HTTPException():
+            status, message, headers = error.status_code, error.detail, error.headers
+        case ClientDisconnect():  # who left before the request was complete will not read this
+            status, message = 400, "the request was cut short"
+        case HardnerError():
+            pass
+        case _:
+            status, message = 500, "hardner failed at this; the terminal says more"
+    # JSON text may hold half surrogates, which cannot be sent.
     line = " ".join(message.encode("utf-8", "replace").decode().split())
-    return JSONResponse({"error": line, **extra}, status)
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    if isinstance(error, Refused):
-        return _error(error.status, str(error), **error.extra)
-    return _error(422, str(error))
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    return _error(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-
-
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
-
-
-async def _disconnected(request: Request, error: Exception) -> Response:
-    return _error(400, "the request was cut short")  # nobody reads it
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    return _error(500, "hardner failed at this; the terminal says more")
+    return JSONResponse({"error": line, **extra}, status, headers)

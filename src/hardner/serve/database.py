@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardner.errors import FileError
 from hardner.jobs.lock import FileLock
@@ -125,10 +125,7 @@ CREATE VIRTUAL TABLE words USING fts5 (
 """
 
 Database = sqlite3.Connection
-_IDLE_READERS = 4
-"""Connections kept open for reading."""
-_UNDOABLE = ("label", "remove")
-"""Kinds of events that an undo takes back."""
+_IDLE_READERS = 4  # connections kept open for reading
 
 
 class ProjectDatabase:
@@ -240,19 +237,14 @@ def compact_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-class UndoTops(NamedTuple):
-    """The events that the next undo and the next redo act on."""
-
-    undo: int | None
-    redo: int | None
-
-
-def undo_tops(database: Database, before: int = sys.maxsize) -> UndoTops:
-    """The tops of both stacks, now or before an event."""
+def undo_tops(database: Database, before: int = sys.maxsize) -> dict[str, int | None]:
+    """The events that the next "undo" and "redo" act on, now or before an event."""
     row = database.execute(
-        "SELECT undo_top, redo_top FROM events WHERE id < ? ORDER BY id DESC LIMIT 1", (before,)
+        """SELECT undo_top AS undo, redo_top AS redo FROM events WHERE id < ?
+           ORDER BY id DESC LIMIT 1""",
+        (before,),
     ).fetchone()
-    return UndoTops(*row) if row else UndoTops(None, None)
+    return dict(row) if row else {"undo": None, "redo": None}
 
 
 def last_event(database: Database) -> int:
@@ -281,21 +273,23 @@ def record_event(
 
     Args:
         kind: What happened; a new label or removal empties the redo stack.
-        document: The document it happened to.
-        sentence: The sentence it happened to.
+        document: Where it happened.
+        sentence: Where it happened, more closely.
         before: The state before, as far as an undo needs it.
         after: The state after.
         target: The event that an undo takes back, or the undo that a redo takes back.
     """
-    undo, redo = undo_tops(database)
-    number = last_event(database) + 1
-    if kind in _UNDOABLE:
-        undo, redo = number, None
+    tops, number = undo_tops(database), last_event(database) + 1
+    if kind in ("label", "remove"):
+        tops = {"undo": number, "redo": None}
     elif target is not None:
         # Below an event on its stack lies what was the stack's top before that event.
-        below, top = undo_tops(database, before=target), find_event(database, target)
-        undo, redo = (below.undo, number) if kind == "undo" else (top["target"], below.redo)
+        below = undo_tops(database, before=target)
+        if kind == "undo":
+            tops = {"undo": below["undo"], "redo": number}
+        else:
+            tops = {"undo": find_event(database, target)["target"], "redo": below["redo"]}
     sides = (None if side is None else compact_json(side) for side in (before, after))
-    values = (number, utc_now(), kind, document, sentence, *sides, target, undo, redo)
+    values = (number, utc_now(), kind, document, sentence, *sides, target, *tops.values())
     database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
     return number

@@ -3,8 +3,8 @@
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from hardner.schemes import non_overlapping
 from hardner.serve.database import Database, compact_json, record_event
@@ -14,10 +14,8 @@ from hardner.serve.models import current_model_number
 from hardner.text import Problem, sentences
 from hardner.types import Document, Sentence, Span
 
-_LONGEST = 400
-"""Tokens of a sentence; a longer one is shown and labelled in parts."""
-_OPENING = 120
-"""Characters of a document in a list."""
+_LONGEST = 400  # tokens of a sentence; a longer one is shown and labelled in parts
+_OPENING = 120  # characters of a document in a list
 _WORD = re.compile(r"\w+")
 HAS_LABELS = "EXISTS (SELECT 1 FROM sentences WHERE document = documents.id AND state <> 'open')"
 """Condition on a document: a sentence of it is labelled, or marked as holding no mention."""
@@ -41,17 +39,16 @@ _ROW = f"""SELECT id, name, substr(text, 1, {_OPENING}) AS opening, held_out,
     FROM documents"""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedDocument:
+class PreparedDocument(NamedTuple):
     """A document on its way into the project."""
 
     name: str
     text: str
-    sentences: tuple[Sentence, ...]
+    sentences: list[Sentence]
     """Of bounded length, with offsets in the text."""
     labelled: bool
     """Whether sentences without a label hold no mention; otherwise they are open."""
-    warnings: tuple[str, ...]
+    warnings: list[str]
 
 
 def prepare_document(document: Document, labelled: bool = False) -> PreparedDocument:
@@ -73,7 +70,7 @@ def prepare_document(document: Document, labelled: bool = False) -> PreparedDocu
             warnings.append(f"{sentence.id}: {count} within another of its type; left out")
         held += _cut(replace(sentence, spans=kept))
     labelled = labelled or any(sentence.spans for sentence in held)
-    return PreparedDocument(document.id, document.text, tuple(held), labelled, tuple(warnings))
+    return PreparedDocument(document.id, document.text, held, labelled, warnings)
 
 
 def _longest_of_each_label(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -106,42 +103,36 @@ def _cut(sentence: Sentence) -> Iterator[Sentence]:
 def add_documents(
     database: Database, prepared: Sequence[PreparedDocument], held_out: bool
 ) -> dict[str, Any]:
-    """Add documents with their labels; returns what was added."""
+    """Add documents, at least one, with their labels; returns what was added."""
     every = [sentence for document in prepared for sentence in document.sentences]
     new_types = ensure_types(database, sorted({s.label for one in every for s in one.spans}))
     types = type_numbers(database)
-    first = _next_number(database, "documents")
-    sentence = _next_number(database, "sentences")
-    for number, document in enumerate(prepared, first):
+    (last,) = database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
+    for number, document in enumerate(prepared, last + 1):
         name = document.name or f"document-{number}"
         database.execute(
             "INSERT INTO documents (id, name, text, held_out) VALUES (?, ?, ?, ?)",
             (number, name, document.text, held_out),
         )
         _index_words(database, number, name, document.text)
-        rows = (_sentence_row(one, document.labelled, types) for one in document.sentences)
         database.executemany(
-            """INSERT INTO sentences (id, document, position, start, stop, tokens, state, spans)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            ((sentence + place, number, place, *row) for place, row in enumerate(rows)),
+            """INSERT INTO sentences (document, position, start, stop, tokens, state, spans)
+               VALUES (?, ?, ?, ?, ?, ?, ?)""",
+            (
+                (number, position, *_sentence_row(sentence, document.labelled, types))
+                for position, sentence in enumerate(document.sentences)
+            ),
         )
-        sentence += len(document.sentences)
-    if prepared:
-        record_event(database, "add", document=first, after={"documents": len(prepared)})
+    record_event(database, "add", document=last + 1, after={"documents": len(prepared)})
     return {
         "added": len(prepared),
-        "first": first if prepared else None,
-        "last": first + len(prepared) - 1 if prepared else None,
+        "first": last + 1,
+        "last": last + len(prepared),
         "sentences": len(every),
         "labelled": sum(len(document.sentences) for document in prepared if document.labelled),
         "mentions": sum(len(sentence.spans) for sentence in every),
         "types": new_types,
     }
-
-
-def _next_number(database: Database, table: str) -> int:
-    (highest,) = database.execute(f"SELECT max(id) FROM {table}").fetchone()
-    return int(highest or 0) + 1
 
 
 def _sentence_row(

@@ -16,24 +16,16 @@ class Refused(HardnerError):
 
 
 class Missing(Refused):
-    """There is no such thing."""
-
-    status = 404
+    status = 404  # there is no such thing
 
 
 class Conflict(Refused):
-    """Not in the project's current state."""
-
-    status = 409
+    status = 409  # not in the project's current state
 
 
 class TooLarge(Refused):
-    """Over a limit."""
-
-    status = 413
+    status = 413  # over a limit
 
 
 class Busy(Refused):
-    """Too much work is queued."""
-
-    status = 429
+    status = 429  # too much work is queued

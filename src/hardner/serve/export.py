@@ -14,8 +14,8 @@ from hardner.serve.database import Database
 from hardner.serve.documents import HAS_LABELS
 from hardner.serve.errors import Refused
 from hardner.serve.mention_types import type_names
-from hardner.serve.sentences import SENTENCE_COLUMNS, to_sentence, token_offsets
-from hardner.types import Document, Entity
+from hardner.serve.sentences import select_sentences, to_sentence, token_offsets
+from hardner.types import Document, Entity, Sentence
 
 _ODD = re.compile(r"[\s|/\\:*?\"<>\x00-\x1f]+")
 
@@ -30,12 +30,7 @@ def export_labels(
 ) -> Path:
     """Write the labels into a folder; returns the file, a zip where the format is a folder.
 
-    Args:
-        database: The project.
-        folder: An empty folder.
-        format: One of `writable_formats`.
-        scheme: The tag scheme, for formats that have tags; None is the format's own.
-        unit: ``document`` for documents with a label, ``sentence`` for labelled sentences alone.
+    A ``unit`` is a ``document`` with a label, or a labelled ``sentence`` alone.
     """
     row = FORMATS[format]
     if scheme is not None and not row.tagged:
@@ -56,31 +51,34 @@ def export_labels(
 
 def _documents(database: Database, by_sentence: bool) -> Iterator[Document]:
     names = type_names(database)
-    rows = database.execute(
-        f"""SELECT {SENTENCE_COLUMNS}, name, documents.text AS whole
-            FROM documents JOIN sentences ON document = documents.id
-            WHERE NOT removed AND {"state <> 'open'" if by_sentence else HAS_LABELS}
-            ORDER BY sentences.id"""
-    )
-    for _, group in groupby(rows, key=lambda row: row["id" if by_sentence else "document"]):
-        yield _document(list(group), names, by_sentence)
+    chosen = "state <> 'open'" if by_sentence else HAS_LABELS
+    rows = select_sentences(database, f"NOT removed AND {chosen} ORDER BY sentences.id")
+    if by_sentence:
+        for row in rows:
+            yield _document(None, row["text"], [_sentence(row, names, 0)])
+        return
+    for document, group in groupby(rows, key=lambda row: row["document"]):
+        sentences = [_sentence(row, names, row["start"]) for row in group]
+        found = database.execute("SELECT name, text FROM documents WHERE id = ?", (document,))
+        name, text = found.fetchone()
+        yield _document(name, text, sentences)
 
 
-def _document(rows: list[sqlite3.Row], names: dict[int, str], by_sentence: bool) -> Document:
-    text = rows[0]["text" if by_sentence else "whole"]
-    sentences, entities = [], []
-    for row in rows:
-        shift = 0 if by_sentence else row["start"]
-        offsets = tuple((start + shift, end + shift) for start, end in token_offsets(row))
-        sentence = to_sentence(row, names)
-        spans = tuple(sorted(sentence.spans))
-        id = f"{row['name']}:{row['position'] + 1}"
-        sentences.append(replace(sentence, spans=spans, id=id, offsets=offsets))
-        for first, behind, label in spans:
-            start, end = offsets[first][0], offsets[behind - 1][1]
+def _sentence(row: sqlite3.Row, names: dict[int, str], shift: int) -> Sentence:
+    sentence = to_sentence(row, names)
+    offsets = tuple((start + shift, end + shift) for start, end in token_offsets(row))
+    id = f"{row['name']}:{row['position'] + 1}"
+    return replace(sentence, spans=tuple(sorted(sentence.spans)), id=id, offsets=offsets)
+
+
+def _document(name: str | None, text: str, sentences: list[Sentence]) -> Document:
+    entities = []
+    for sentence in sentences:
+        assert sentence.offsets is not None
+        for first, behind, label in sentence.spans:
+            start, end = sentence.offsets[first][0], sentence.offsets[behind - 1][1]
             entities.append(Entity(start, end, label, text[start:end]))
-    id = sentences[0].id if by_sentence else rows[0]["name"]
-    return Document(id, text, tuple(entities), tuple(sentences))
+    return Document(name or sentences[0].id, text, tuple(entities), tuple(sentences))
 
 
 def _with_plain_ids(found: Iterable[Document]) -> Iterator[Document]:

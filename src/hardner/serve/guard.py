@@ -6,28 +6,26 @@ the server can be reached from other machines.
 """
 
 import hmac
-import json
 from collections.abc import Collection
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
-from typing import Any
-from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hardner.serve.workbench import Limits
 
-COOKIE = "hardner_token"
-UPLOADS = "/api/uploads"
-POLICY = (
+_COOKIE = "hardner_token"
+_UPLOADS = "/api/uploads"
+_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-HEADERS = {
-    "content-security-policy": POLICY,
+SECURITY_HEADERS = {
+    "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -36,16 +34,6 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-SAFE = ("GET", "HEAD", "OPTIONS")
-WRITES = ("POST", "PUT", "PATCH")
-
-
-class Stopped(Exception):
-    """A request that goes no further."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class RequestGuard:
@@ -64,61 +52,58 @@ class RequestGuard:
             return
         if scope["type"] != "http":
             raise RuntimeError("only HTTP is spoken here")
-        headers = Headers(scope=scope)
-        guarded = _guarded(send)
+        request = Request(scope)
+        answer = self._app
         try:
-            host = self._host(headers)
-            _same_site(scope, headers)
-            _same_origin(scope, headers, host)
-            if self._token is not None and await self._asked_for_token(scope, headers, guarded):
-                return
-            limit = self._sized(scope, headers)
-        except Stopped as error:
-            await _answer(guarded, error.status, {"error": str(error)})
-            return
-        await self._app(scope, _limited(receive, limit), guarded)
+            self._check_host(request.headers)
+            if _is_foreign(request):
+                raise HTTPException(403, "requests from other sites are refused")
+            if self._opens_with_token(request):
+                # From now on the cookie brings the token, which leaves the address bar.
+                cookie = f"{_COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+                answer = RedirectResponse("/", 303, {"set-cookie": cookie})
+            elif not self._has_token(request):
+                raise HTTPException(401, "open the address with the token that the terminal shows")
+            receive = _limited(receive, self._body_limit(request))
+        except HTTPException as error:
+            answer = JSONResponse({"error": error.detail}, error.status_code)
+        await answer(scope, receive, _with_headers(send))
 
-    def _host(self, headers: Headers) -> str:
+    def _check_host(self, headers: Headers) -> None:
         named = headers.getlist("host")
         name = _name(named[0]) if len(named) == 1 else None
         if name is None or not (name in self._hosts or ("*" in self._hosts and _is_ip(name))):
-            raise Stopped(400, "the Host header does not name this server")
-        return named[0]
+            raise HTTPException(400, "the Host header does not name this server")
 
-    async def _asked_for_token(self, scope: Scope, headers: Headers, send: Send) -> bool:
-        """Whether the request was answered: one that brings the token in its address gets a cookie.
-
-        Raises:
-            Stopped: No token, or another one.
-        """
-        assert self._token is not None
-        brought = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["path"] == "/" and scope["method"] == "GET" and self._right(brought):
-            cookie = f"{COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/"
-            await _answer(send, 303, {}, {"location": "/", "set-cookie": cookie})
-            return True
-        scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._right(bearer.strip()):
+    def _opens_with_token(self, request: Request) -> bool:
+        if request.method != "GET" or request.scope["path"] != "/":
             return False
-        if self._right(_cookie(headers.get("cookie", ""))):
-            return False
-        raise Stopped(401, "open the address with the token that the terminal shows")
+        return self._token is not None and self._is_token(request.query_params.get("token", ""))
 
-    def _right(self, token: str) -> bool:
-        assert self._token is not None
-        return hmac.compare_digest(token.encode(), self._token.encode())
+    def _has_token(self, request: Request) -> bool:
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        return (
+            self._token is None
+            or (scheme.lower() == "bearer" and self._is_token(bearer.strip()))
+            or self._is_token(request.cookies.get(_COOKIE, ""))
+        )
 
-    def _sized(self, scope: Scope, headers: Headers) -> int:
-        """How many bytes the body may have; one that has more, or is no JSON, stops."""
-        uploads = scope["path"] == UPLOADS
+    def _is_token(self, given: str) -> bool:
+        # In constant time: how long it takes must not tell how much of a guess was right.
+        return hmac.compare_digest(given.encode(), str(self._token).encode())
+
+    def _body_limit(self, request: Request) -> int:
+        """How many bytes the body may have."""
+        uploads = request.scope["path"] == _UPLOADS
         limit = self._limits.upload_bytes if uploads else self._limits.json_bytes
-        said = headers.get("content-length", "0")
+        said = request.headers.get("content-length", "0")
         if not said.isdecimal() or int(said) > limit:
-            raise Stopped(413, f"more than {limit:,} bytes")
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+            raise HTTPException(413, f"more than {limit:,} bytes")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         wanted = "application/octet-stream" if uploads else "application/json"
-        if scope["method"] in WRITES and kind != wanted:
-            raise Stopped(415, f"the body must be {wanted}")
+        # Forms of other sites can send neither kind without asking first (CORS).
+        if request.method in ("POST", "PUT", "PATCH") and kind != wanted:
+            raise HTTPException(415, f"the body must be {wanted}")
         return limit
 
 
@@ -140,32 +125,22 @@ def _is_ip(name: str) -> bool:
     return True
 
 
-def _same_site(scope: Scope, headers: Headers) -> None:
-    """Browsers say who asks; from elsewhere, only the page itself may be opened."""
-    site = headers.get("sec-fetch-site", "none")
-    opens = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
-    if site not in ("none", "same-origin") and not (opens and scope["path"] == "/"):
-        raise Stopped(403, "requests from other sites are refused")
-
-
-def _same_origin(scope: Scope, headers: Headers, host: str) -> None:
+def _is_foreign(request: Request) -> bool:
+    """Whether a browser sends this for another site; such a site may open the page, no more."""
+    headers = request.headers
+    opens = request.method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+    elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+    if elsewhere and not (opens and request.scope["path"] == "/"):
+        return True
     origin = headers.get("origin")
-    if origin is None or (scope["method"] in SAFE and origin == "null"):
-        return
-    if origin.lower() != f"{scope.get('scheme', 'http')}://{host}".lower():
-        raise Stopped(403, "requests from other sites are refused")
-
-
-def _cookie(header: str) -> str:
-    try:
-        found = SimpleCookie(header).get(COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found else ""
+    if origin is None or (request.method in ("GET", "HEAD", "OPTIONS") and origin == "null"):
+        return False
+    scheme = request.scope.get("scheme", "http")
+    return origin.lower() != f"{scheme}://{headers['host']}".lower()
 
 
 def _limited(receive: Receive, limit: int) -> Receive:
-    """A body is counted as it comes, whatever it said of its length."""
+    """Count a body as it comes, whatever its headers said."""
     seen = 0
 
     async def counted() -> Message:
@@ -179,27 +154,12 @@ def _limited(receive: Receive, limit: int) -> Receive:
     return counted
 
 
-def _guarded(send: Send) -> Send:
-    async def with_headers(message: Message) -> None:
+def _with_headers(send: Send) -> Send:
+    async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers[name] = value
+            headers.update(SECURITY_HEADERS)
             headers.setdefault("cache-control", "no-store")
         await send(message)
 
-    return with_headers
-
-
-async def _answer(
-    send: Send, status: int, body: dict[str, Any], headers: dict[str, str] | None = None
-) -> None:
-    data = json.dumps(body).encode()
-    every = {
-        "content-type": "application/json",
-        "content-length": str(len(data)),
-        **(headers or {}),
-    }
-    raw = [(name.encode(), value.encode("latin-1")) for name, value in every.items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": data})
+    return sent

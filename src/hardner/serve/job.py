@@ -11,43 +11,22 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hardner.adapt.workflow import AdaptationReport, adapt_predictor
 from hardner.errors import HardnerError
 from hardner.evaluate.errors import PredictedSentence, find_mistakes
 from hardner.evaluate.score import score
 from hardner.serve.ipc import MODEL_IN_USE, NEW_MODEL, AdaptationOrder
-from hardner.serve.model_thread import load_predictor
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
-if TYPE_CHECKING:
-    from hardner.tag.predictor import Predictor
-
-_SHOWN = 100
-"""Changes and mistakes of each kind that are reported."""
-_CONTEXT = 6
-"""Tokens of context on each side of a change."""
-
-_OnProgress = Callable[[str, int, int], None]
-"""Progress callback: (stage, done, total)."""
-
-
-@dataclass(frozen=True)
-class TypeResult:
-    """What a type was learnt from, and what to expect: None where nothing could be held out."""
-
-    label: str
-    sentences: int
-    mentions: int
-    f1: float | None = None
-    low: float | None = None
-    high: float | None = None
-    gain: float | None = None
-    """What `more` sentences would add to F1."""
-    more: int = 0
-    notes: tuple[str, ...] = ()
+_SHOWN = 100  # changes and mistakes of each kind that are reported
+_CONTEXT = 6  # tokens on each side of a change
+_REPORTED = ("label", "sentences", "mentions", "notes")
+_OnProgress = Callable[[str, int, int], None]  # (stage, done, total)
 
 
 def run_order(folder: Path, say: Callable[[dict[str, Any]], None]) -> None:
@@ -58,16 +37,16 @@ def run_order(folder: Path, say: Callable[[dict[str, Any]], None]) -> None:
         say({"stage": stage, "done": done, "total": total})
 
     on_progress("reading", 0, 1)
-    base = load_predictor(order.base)
+    base = Predictor.load(order.base)
     in_use = folder / MODEL_IN_USE
-    before = load_predictor(in_use) if in_use.is_dir() else base
+    before = Predictor.load(in_use) if in_use.is_dir() else base
     model, results = _adapt_types(base, order, on_progress)
-    labels = [result.label for result in results]
+    labels = [result["label"] for result in results]
     result = {
         **_overall(results),
-        "types": [asdict(result) for result in results],
-        "notes": [note for result in results for note in result.notes],
-        "changes": _compare(before, model, order.unlabelled, labels, on_progress),
+        "types": results,
+        "notes": [note for result in results for note in result["notes"]],
+        "changes": compare_models(before, model, order.unlabelled, labels, on_progress),
         "held_out": score_held_out(model, order.held_out, labels),
     }
     on_progress("saving", 0, 1)
@@ -76,8 +55,8 @@ def run_order(folder: Path, say: Callable[[dict[str, Any]], None]) -> None:
 
 
 def _adapt_types(
-    base: "Predictor", order: AdaptationOrder, on_progress: _OnProgress
-) -> tuple["Predictor", list[TypeResult]]:
+    base: Predictor, order: AdaptationOrder, on_progress: _OnProgress
+) -> tuple[Predictor, list[dict[str, Any]]]:
     """Learn one type after the other, each beside those before it."""
     labels = sorted({span.label for sentence in order.labelled for span in sentence.spans})
     on_progress("adapting", 0, 1)
@@ -87,33 +66,25 @@ def _adapt_types(
         def on_type_progress(done: int, total: int, place: int = place) -> None:
             on_progress("adapting", place * total + done, len(labels) * total)
 
-        keep = order.keep or place > 0
-        own = [_with_labels(sentence, {label}) for sentence in order.labelled]
-        model, result = _adapt(model, own, label, keep, order.force, on_type_progress)
-        results.append(result)
+        model, report = adapt_predictor(
+            model,
+            [_with_labels(sentence, {label}) for sentence in order.labelled],
+            label,
+            keep=order.keep or place > 0,
+            force=order.force,
+            on_progress=on_type_progress,
+        )
+        results.append(_type_result(report))
     return model, results
 
 
-def _adapt(
-    model: "Predictor",
-    sentences: Sequence[Sentence],
-    label: str,
-    keep: bool,
-    force: bool,
-    on_progress: Callable[[int, int], None],
-) -> tuple["Predictor", TypeResult]:
-    from hardner.adapt.workflow import adapt_predictor  # torch, which the tests do without
-
-    adapted, report = adapt_predictor(
-        model, sentences, label, keep=keep, force=force, on_progress=on_progress
-    )
-    result = TypeResult(label, report.sentences, report.mentions, notes=report.notes)
-    if (seen := report.expected) is not None:
-        f1 = seen.f1
-        result = replace(
-            result, f1=f1.value, low=f1.low, high=f1.high, gain=seen.gain.value, more=seen.more
-        )
-    return adapted, result
+def _type_result(report: AdaptationReport) -> dict[str, Any]:
+    """What a type was learnt from, and what to expect: None where nothing could be held out."""
+    expected, result = report.expected, {name: getattr(report, name) for name in _REPORTED}
+    if expected is None:
+        return result | dict.fromkeys(("f1", "low", "high", "gain")) | {"more": 0}
+    f1 = {"f1": expected.f1.value, "low": expected.f1.low, "high": expected.f1.high}
+    return result | f1 | {"gain": expected.gain.value, "more": expected.more}
 
 
 def _with_labels(sentence: Sentence, labels: Collection[str]) -> Sentence:
@@ -121,46 +92,36 @@ def _with_labels(sentence: Sentence, labels: Collection[str]) -> Sentence:
     return replace(sentence, spans=tuple(s for s in sentence.spans if s.label in labels))
 
 
-def _overall(results: Sequence[TypeResult]) -> dict[str, float | None]:
+def _overall(results: Sequence[dict[str, Any]]) -> dict[str, float | None]:
     """The expected F1 of all types, each weighted by its mentions."""
-    known = [result for result in results if result.f1 is not None]
-    total = sum(result.mentions for result in known)
+    total = sum(result["mentions"] for result in results)
     names = ("f1", "low", "high", "gain")
-    if not total or len(known) < len(results):
+    if not total or any(result["f1"] is None for result in results):
         return dict.fromkeys(names)
-    return {name: sum(one.mentions * getattr(one, name) for one in known) / total for name in names}
+    return {name: sum(one["mentions"] * one[name] for one in results) / total for name in names}
 
 
-def _compare(
-    before: "Predictor",
-    after: "Predictor",
+def compare_models(
+    before: Predictor,
+    after: Predictor,
     sentences: Sequence[Sentence],
     labels: Collection[str],
     on_progress: _OnProgress,
 ) -> dict[str, Any] | None:
-    """What is new since the model before, for types that both find."""
+    """The mentions of known types that only one of two models finds, the surest first."""
     known = set(labels) & set(before.labels)
     if not known or not sentences:
         return None
     on_progress("comparing", 0, 2)
-    old = before.spans(sentences)
+    old_spans = before.spans(sentences)
     on_progress("comparing", 1, 2)
-    return compare_spans(sentences, old, after.spans(sentences), known)
-
-
-def compare_spans(
-    sentences: Sequence[Sentence],
-    before: Sequence[Sequence[tuple[Span, float]]],
-    after: Sequence[Sequence[tuple[Span, float]]],
-    labels: Collection[str],
-) -> dict[str, Any]:
-    """The mentions that only one of two models finds, the surest first."""
+    new_spans = after.spans(sentences)
     kept = 0
     gained: list[dict[str, Any]] = []
     lost: list[dict[str, Any]] = []
-    for sentence, old, new in zip(sentences, before, after, strict=True):
-        was = {span: value for span, value in old if span.label in labels}
-        now = {span: value for span, value in new if span.label in labels}
+    for sentence, old, new in zip(sentences, old_spans, new_spans, strict=True):
+        was = {span: score for span, score in old if span.label in known}
+        now = {span: score for span, score in new if span.label in known}
         kept += len(was.keys() & now.keys())
         gained += [_change(sentence, span, now[span]) for span in now.keys() - was.keys()]
         lost += [_change(sentence, span, was[span]) for span in was.keys() - now.keys()]
@@ -189,7 +150,7 @@ def _change(sentence: Sentence, span: Span, value: float) -> dict[str, Any]:
 
 
 def score_held_out(
-    model: "Predictor", sentences: Sequence[Sentence], labels: Collection[str]
+    model: Predictor, sentences: Sequence[Sentence], labels: Collection[str]
 ) -> dict[str, Any] | None:
     """Precision, recall and F1 on sentences that were not learnt from, with the mistakes."""
     if not sentences:

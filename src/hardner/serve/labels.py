@@ -3,42 +3,33 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from hardner.serve.database import (
-    Database,
-    compact_json,
-    find_event,
-    record_event,
-    undo_tops,
-)
+from hardner.serve.database import Database, compact_json, find_event, record_event, undo_tops
 from hardner.serve.errors import Conflict, Refused
 from hardner.serve.mention_types import restore_types, type_names, type_numbers
 from hardner.serve.predictions import compare_sentences
 from hardner.serve.sentences import (
-    SENTENCE_COLUMNS,
     Mark,
     find_sentence,
+    select_sentences,
     show_marks,
     to_sentence,
     token_offsets,
 )
 from hardner.types import Sentence
 
-_MENTION = 60
-"""Characters of a mention in the description of an event."""
+_MENTION = 60  # characters of a mention in the description of an event
 
 
-@dataclass(frozen=True)
-class SentenceLabels:
+class SentenceLabels(NamedTuple):
     """What the user has said of a sentence."""
 
-    spans: tuple[Mark, ...] = ()
-    none: bool = False
+    spans: tuple[Mark, ...]
+    none: bool
     """Marked as holding no mention."""
-    rejected: tuple[Mark, ...] = ()
+    rejected: tuple[Mark, ...]
     """Predicted mentions that the user does not want."""
 
     @classmethod
@@ -51,10 +42,6 @@ class SentenceLabels:
     def state(self) -> str:
         """The sentence's state, as the table has it."""
         return "none" if self.none else "labelled" if self.spans else "open"
-
-    def as_json(self) -> dict[str, Any]:
-        """For an event."""
-        return {"spans": self.spans, "none": self.none, "rejected": self.rejected}
 
 
 def _marks(held: Iterable[Sequence[int]]) -> tuple[Mark, ...]:
@@ -91,8 +78,8 @@ def set_labels(database: Database, number: int, version: int, labels: SentenceLa
             "label",
             document=row["document"],
             sentence=number,
-            before=before.as_json(),
-            after=labels.as_json(),
+            before=before._asdict(),
+            after=labels._asdict(),
         )
 
 
@@ -106,17 +93,14 @@ def _write(database: Database, number: int, labels: SentenceLabels) -> None:
     compare_sentences(database, [number])
 
 
-def undo_change(database: Database, expected: int | None) -> sqlite3.Row:
-    """Take back the last change, if it is the expected event; returns the new event."""
-    return _step(database, "undo", undo_tops(database).undo, expected)
+def take_step(
+    database: Database, kind: Literal["undo", "redo"], expected: int | None
+) -> sqlite3.Row:
+    """Undo the last change, or redo what was undone last; returns the new event.
 
-
-def redo_change(database: Database, expected: int | None) -> sqlite3.Row:
-    """Take back the last undo, if it is the expected event; returns the new event."""
-    return _step(database, "redo", undo_tops(database).redo, expected)
-
-
-def _step(database: Database, kind: str, top: int | None, expected: int | None) -> sqlite3.Row:
+    ``expected`` is the event that the user wants to undo or redo, if known.
+    """
+    top = undo_tops(database)[kind]
     if top is None:
         raise Conflict(f"there is nothing to {kind}")
     if expected not in (None, top):
@@ -147,27 +131,17 @@ def label_history(database: Database, number: int) -> list[dict[str, Any]]:
     events = []
     for row in rows:
         side = "before" if row["kind"] == "undo" else "after"
-        labels = SentenceLabels.of_event(_change_of(database, row)[side])
-        events.append(
-            {
-                **show_event(database, row),
-                "spans": show_marks(labels.spans),
-                "none": labels.none,
-                "rejected": show_marks(labels.rejected),
-            }
-        )
+        spans, none, rejected = SentenceLabels.of_event(_change_of(database, row)[side])
+        then = {"spans": show_marks(spans), "none": none, "rejected": show_marks(rejected)}
+        events.append(show_event(database, row) | then)
     return events
 
 
 def labelled_sentences(database: Database, held_out: bool) -> list[Sentence]:
     """The labelled sentences to learn from, or those held out to score on."""
     names = type_names(database)
-    rows = database.execute(
-        f"""SELECT {SENTENCE_COLUMNS} FROM documents JOIN sentences ON document = documents.id
-            WHERE NOT removed AND held_out = ? AND state <> 'open' ORDER BY sentences.id""",
-        (held_out,),
-    )
-    return [to_sentence(row, names) for row in rows]
+    where = "NOT removed AND held_out = ? AND state <> 'open' ORDER BY sentences.id"
+    return [to_sentence(row, names) for row in select_sentences(database, where, held_out)]
 
 
 def show_event(database: Database, event: sqlite3.Row) -> dict[str, Any]:
@@ -178,10 +152,9 @@ def show_event(database: Database, event: sqlite3.Row) -> dict[str, Any]:
 
 def show_undo(database: Database) -> dict[str, Any]:
     """What the next undo and redo act on."""
-    tops = undo_tops(database)._asdict()
     return {
-        name: None if top is None else show_event(database, find_event(database, top))
-        for name, top in tops.items()
+        kind: None if top is None else show_event(database, find_event(database, top))
+        for kind, top in undo_tops(database).items()
     }
 
 
@@ -211,11 +184,7 @@ def _describe(database: Database, change: sqlite3.Row) -> str:
 
 def _mention(database: Database, sentence: int, mark: Mark) -> str:
     """The text and type of a mention, also in a document that was removed."""
-    row = database.execute(
-        f"""SELECT {SENTENCE_COLUMNS} FROM sentences JOIN documents ON documents.id = document
-            WHERE sentences.id = ?""",
-        (sentence,),
-    ).fetchone()
+    row = select_sentences(database, "sentences.id = ?", sentence).fetchone()
     offsets, (first, end, number) = token_offsets(row), mark
     text = row["text"][offsets[first][0] : offsets[end - 1][1]]
     return f'"{text[:_MENTION]}" {type_names(database)[number]}'

@@ -21,10 +21,8 @@ from hardner.types import Entity
 if TYPE_CHECKING:
     from hardner.tag.predictor import Predictor
 
-_BATCH = 200_000
-"""Characters tagged in one go."""
-_QUEUED = 5_000_000
-"""Characters that may wait to be tagged."""
+_BATCH = 200_000  # characters tagged in one go
+_QUEUED = 5_000_000  # characters that may wait to be tagged
 NOW, SOON, LATER = 0, 1, 2
 """Urgencies, the lowest first."""
 

@@ -2,101 +2,74 @@
 
 import json
 import sqlite3
-import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple
 
 from hardner.serve.database import Database, ProjectDatabase, compact_json
 from hardner.serve.mention_types import type_numbers
-from hardner.serve.model_thread import LATER, SOON, LoadedModel, ModelThread
+from hardner.serve.model_thread import LATER, LoadedModel, ModelThread
 from hardner.serve.models import current_model_number
 from hardner.serve.sentences import find_sentences, to_sentence
-from hardner.types import Sentence, Span
 
-_BATCH = 32
-"""Sentences predicted ahead before other work has a turn."""
-_PAUSE = 2.0
-"""Seconds between looks for sentences to predict, unless woken."""
+_BATCH = 32  # sentences predicted ahead before other work has a turn
 
 
-class Prediction(NamedTuple):
-    """What a model predicts for a sentence."""
-
-    sentence: int
-    spans: Sequence[tuple[Span, float]]
-    hardness: float
-    worth: float
-    """The hardness, comparable between lengths."""
-
-
-class PredictionThread:
-    """Has the current model predict every sentence of the project, in the background."""
+class Predictions:
+    """Has the model thread predict the sentences of the project, when it has nothing else to do."""
 
     def __init__(
         self, project: ProjectDatabase, model: ModelThread, is_busy: Callable[[], bool]
     ) -> None:
         """Args: ``is_busy`` says whether something else needs the processor."""
         self._project, self._model, self._is_busy = project, model, is_busy
-        self._wake = threading.Event()
-        self._ends = False
+        self._queued = self._restart = False
         self._last = 0
-        self._thread = threading.Thread(target=self._run, name="predictions", daemon=True)
-        self._thread.start()
 
     def wake(self) -> None:
-        """Look for sentences to predict now, from the first on."""
-        self._wake.set()
+        """Predict whatever lacks a prediction; called when there may be new sentences."""
+        self._restart = True
+        self._continue()
 
-    def stop(self) -> None:
-        """End the thread."""
-        self._ends = True
-        self.wake()
-        self._thread.join(timeout=10)
+    def _continue(self) -> None:
+        if not self._queued:
+            self._queued = True
+            self._model.submit(self._predict_some, LATER)
 
-    def predict(self, rows: Sequence[sqlite3.Row], urgency: int = SOON) -> Future[None]:
-        """Predict these sentences and store the outcome."""
-        sentences = [to_sentence(row) for row in rows]
-        with self._project.reading() as database:
-            types = set(type_numbers(database))
-
-        def work(loaded: LoadedModel) -> None:
-            predictions = _predict(loaded, sentences, types)
-            with self._project.writing() as database:
-                _store(database, loaded.number, predictions)
-
-        return self._model.submit(work, urgency)
-
-    def _run(self) -> None:
-        while not self._ends:
-            if self._wake.is_set():
-                self._wake.clear()
-                self._last = 0
-            if self._is_busy() or not self._predict_some():
-                self._wake.wait(_PAUSE)
-
-    def _predict_some(self) -> bool:
-        """Whether there were sentences to predict, and that went well."""
+    def _predict_some(self, loaded: LoadedModel) -> None:
+        self._queued = False
+        if self._is_busy():
+            return  # whoever is busy wakes us at its end
+        if self._restart:
+            self._restart, self._last = False, 0
         with self._project.reading() as database:
             rows = unpredicted_sentences(database, _BATCH, after=self._last)
-        if not rows or self.predict(rows, LATER).exception() is not None:
-            return False
-        self._last = rows[-1]["id"]
-        return True
+        if rows:
+            self._last = rows[-1]["id"]
+            self._predict(loaded, rows)
+            self._continue()
 
+    def predict(self, rows: Sequence[sqlite3.Row]) -> Future[None]:
+        """Predict these sentences soon, and store the outcome."""
+        return self._model.submit(lambda loaded: self._predict(loaded, rows))
 
-def _predict(
-    loaded: LoadedModel, sentences: Sequence[Sentence], types: Collection[str]
-) -> list[Prediction]:
-    model = loaded.model
-    spans = model.spans(sentences)
-    known = set(types) & set(model.labels)
-    hardness = model.hardness(sentences, labels=known or None)
-    # Hardness adds up over tokens; divided by all of them, it would favour short sentences.
-    return [
-        Prediction(int(sentence.id), own, hard, hard / max(1, len(sentence)) ** 0.5)
-        for sentence, own, hard in zip(sentences, spans, hardness, strict=True)
-    ]
+    def _predict(self, loaded: LoadedModel, rows: Sequence[sqlite3.Row]) -> None:
+        sentences, model = [to_sentence(row) for row in rows], loaded.model
+        with self._project.reading() as database:
+            known = set(type_numbers(database)) & set(model.labels)
+        spans = model.spans(sentences)
+        hardness = model.hardness(sentences, labels=known or None)
+        with self._project.writing() as database:
+            if current_model_number(database) != loaded.number:
+                return  # another model was chosen meanwhile
+            for sentence, found, hard in zip(sentences, spans, hardness, strict=True):
+                marks = compact_json([[*span, round(score, 4)] for span, score in found])
+                # Long sentences are harder; by the token, short ones would be. This is between.
+                worth = hard / max(1, len(sentence)) ** 0.5
+                database.execute(
+                    "REPLACE INTO predictions VALUES (?, ?, ?, ?, ?, 0, 0)",
+                    (int(sentence.id), loaded.number, marks, hard, worth),
+                )
+            compare_sentences(database, [row["id"] for row in rows])
 
 
 def unpredicted_sentences(
@@ -115,27 +88,6 @@ def unpredicted_sentences(
         {"model": number, "most": most, "after": after, "among": json.dumps(among)},
     )
     return find_sentences(database, [row["id"] for row in rows])
-
-
-def _store(database: Database, model: int, predictions: Sequence[Prediction]) -> None:
-    if current_model_number(database) != model:
-        return  # another model was chosen while this one was at work
-    database.executemany(
-        """INSERT INTO predictions VALUES (?, ?, ?, ?, ?, 0, 0)
-           ON CONFLICT (sentence) DO UPDATE SET model = excluded.model, spans = excluded.spans,
-               hardness = excluded.hardness, worth = excluded.worth""",
-        [
-            (
-                prediction.sentence,
-                model,
-                compact_json([[*span, round(score, 4)] for span, score in prediction.spans]),
-                prediction.hardness,
-                prediction.worth,
-            )
-            for prediction in predictions
-        ],
-    )
-    compare_sentences(database, [prediction.sentence for prediction in predictions])
 
 
 def compare_sentences(database: Database, sentences: Sequence[int]) -> None:
@@ -164,8 +116,9 @@ def _compare(database: Database, which: str, value: str) -> None:
     types = type_numbers(database)
     flags = []
     for row in rows:
-        predicted = json.loads(row["found"])
-        found = {(start, end, types[label]) for start, end, label, _ in predicted if label in types}
+        found = {
+            (s, e, types[label]) for s, e, label, _ in json.loads(row["found"]) if label in types
+        }
         if row["state"] == "open":
             rejected = {tuple(mark) for mark in json.loads(row["rejected"])}
             flags.append((bool(found - rejected), False, row["sentence"]))

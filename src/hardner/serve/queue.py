@@ -16,10 +16,8 @@ from hardner.types import Document, Sentence, Span
 if TYPE_CHECKING:
     from hardner.tag.suggest import Suggestion
 
-_CANDIDATES = 100
-"""Sentences that are looked at closely, chosen by their stored predictions."""
-_SPARE = 3
-"""How many times more are asked for than wanted, to have a choice of order."""
+_CANDIDATES = 100  # sentences looked at closely, chosen by their stored predictions
+_SPARE = 3  # how many times more are asked for than wanted, to have a choice of order
 
 Ranking = Callable[[LoadedModel], "list[Suggestion]"]
 """Work for the model thread."""

@@ -1,6 +1,6 @@
 """The report that users take away: one HTML page with the curve and the figures, no script."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -33,17 +33,7 @@ def report_page(database: Database, name: str, counts: dict[str, int]) -> str:
         _curve(points),
         _table(
             ("run", "sentences", "mentions", "expected F1", "90 % interval", "held-out F1"),
-            [
-                (
-                    p["run"],
-                    p["sentences"],
-                    p["mentions"],
-                    _figure(p["f1"]),
-                    f"{_figure(p['low'])} to {_figure(p['high'])}" if p["f1"] is not None else "-",
-                    _figure(p["held_out"]),
-                )
-                for p in points
-            ],
+            [(p["run"], p["sentences"], p["mentions"], *_scores(p)) for p in points],
         ),
         _held_out(result["held_out"] if result else None),
     ]
@@ -79,8 +69,11 @@ def _cell(value: object) -> str:
     return f"<td>{escape(str(value))}"
 
 
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+def _scores(point: dict[str, Any]) -> Iterator[str]:
+    f1, low, high, held_out = (point[name] for name in ("f1", "low", "high", "held_out"))
+    yield "-" if f1 is None else f"{f1:.2f}"
+    yield "-" if f1 is None else f"{low:.2f} to {high:.2f}"
+    yield "-" if held_out is None else f"{held_out:.2f}"
 
 
 def _curve(points: Sequence[dict[str, Any]]) -> str:

@@ -21,9 +21,7 @@ from hardner.serve.models import add_model, unpack_model
 from hardner.types import Sentence
 
 JOB_COMMAND = (sys.executable, "-m", "hardner.serve.job")
-_GRACE = 3.0
-"""Seconds that the process has to end when it is asked to."""
-
+_GRACE = 3.0  # seconds that the process has to end when it is asked to
 _log = logging.getLogger(__name__)
 
 
@@ -65,20 +63,11 @@ def learning_curve(database: Database) -> list[dict[str, Any]]:
     points = []
     for row in reversed(_rows(database, "WHERE state = 'done'")):
         result = json.loads(row["result"])
+        point = {name: row[name] for name in ("model", "sentences", "mentions")}
+        point |= {name: result.get(name) for name in ("f1", "low", "high")}
         held_out = result.get("held_out")
-        points.append(
-            {
-                "run": row["id"],
-                "model": row["model"],
-                "sentences": row["sentences"],
-                "mentions": row["mentions"],
-                "f1": result.get("f1"),
-                "low": result.get("low"),
-                "high": result.get("high"),
-                "held_out": held_out and held_out["f1"],
-                "at": row["ended"],
-            }
-        )
+        held_out_f1 = held_out and held_out["f1"]
+        points.append(point | {"run": row["id"], "held_out": held_out_f1, "at": row["ended"]})
     return points
 
 
@@ -121,11 +110,8 @@ class _ActiveRun:
     process: subprocess.Popen[bytes]
     folder: Path
     began: float
-    stage: str = "reading"
-    done: int = 0
-    total: int = 0
-    ending: str = ""
-    """The state to end in, if the run is ended on purpose."""
+    said: dict[str, Any] = field(default_factory=lambda: {"stage": "reading"})
+    ending: str = ""  # the state to end in, if the run is ended on purpose
     thread: threading.Thread = field(init=False)
 
     @property
@@ -157,12 +143,7 @@ class AdaptationRunner:
         return self._active is not None
 
     def start(self, order: AdaptationOrder, in_use: int | None) -> int:
-        """Start a run; returns its number.
-
-        Args:
-            order: What to do.
-            in_use: The adapted model to compare with; None is the base.
-        """
+        """Start a run, to be compared with the adapted model in use, if any; returns its number."""
         with self._lock:
             with self._project.writing() as database:
                 number = _insert(database, order.labelled)
@@ -221,19 +202,16 @@ class AdaptationRunner:
         active = self._active
         if active is None or active.number != run["id"]:
             return run
-        progress = {"stage": active.stage, "done": active.done, "total": active.total}
+        progress = {name: active.said.get(name, 0) for name in ("stage", "done", "total")}
         return run | progress | {"seconds": active.seconds}
 
     def _follow(self, active: _ActiveRun) -> None:
         """Read the job's lines until it ends, then store how it ended."""
-        said: dict[str, Any] = {}
         assert active.process.stdout is not None and active.process.stdin is not None
         try:
             for line in active.process.stdout:
-                said |= json.loads(line)
-                active.stage = said.get("stage", active.stage)
-                active.done, active.total = said.get("done", 0), said.get("total", 0)
-            self._store_outcome(active, active.process.wait(), said)
+                active.said |= json.loads(line)
+            self._store_outcome(active, active.process.wait())
         except Exception:
             _log.exception("run %d: its outcome could not be stored", active.number)
             active.process.kill()
@@ -247,8 +225,8 @@ class AdaptationRunner:
             self._active = None
             self._on_end()
 
-    def _store_outcome(self, active: _ActiveRun, code: int, said: dict[str, Any]) -> None:
-        number, seconds = active.number, active.seconds
+    def _store_outcome(self, active: _ActiveRun, code: int) -> None:
+        number, seconds, said = active.number, active.seconds, active.said
         with self._project.writing() as database:
             if active.ending:
                 message = "cancelled" if active.ending == "cancelled" else "the server stopped"

@@ -11,30 +11,27 @@ from hardner.serve.mention_types import type_numbers
 from hardner.serve.models import current_model_number
 from hardner.types import Offset, Sentence, Span
 
-SENTENCE_COLUMNS = """sentences.id, sentences.document, position, version, state, spans, rejected,
-    tokens, start, stop, substr(documents.text, start + 1, stop - start) AS text"""
-"""For a join of sentences and documents."""
+_COLUMNS = """sentences.id, sentences.document, documents.name, position, version, state, spans,
+    rejected, tokens, start, stop, substr(documents.text, start + 1, stop - start) AS text"""
 
 Mark = tuple[int, int, int]
 """A label as the project keeps it: start and end in tokens, and the number of the type."""
 
 
-def document_sentences(
-    database: Database, document: int, start: int, limit: int
-) -> list[sqlite3.Row]:
-    """Sentences of a document, from position ``start`` on."""
+def select_sentences(database: Database, where: str, *values: Any) -> sqlite3.Cursor:
+    """The sentences that meet a condition, which may end in an order."""
     return database.execute(
-        f"""SELECT {SENTENCE_COLUMNS} FROM sentences JOIN documents ON documents.id = document
-            WHERE document = ? AND position >= ? ORDER BY position LIMIT ?""",
-        (document, start, limit),
-    ).fetchall()
+        f"""SELECT {_COLUMNS} FROM documents JOIN sentences ON document = documents.id
+            WHERE {where}""",
+        values,
+    )
 
 
 def find_sentences(database: Database, numbers: Sequence[int]) -> list[sqlite3.Row]:
     """The sentences of these numbers, in that order, as far as they exist."""
     # CROSS JOIN keeps SQLite to this order of the tables: few numbers, then look-ups by key.
     rows = database.execute(
-        f"""SELECT {SENTENCE_COLUMNS} FROM json_each(?) CROSS JOIN sentences
+        f"""SELECT {_COLUMNS} FROM json_each(?) CROSS JOIN sentences
             ON sentences.id = value CROSS JOIN documents ON documents.id = document
             WHERE NOT removed""",
         (json.dumps([*numbers]),),
@@ -78,14 +75,10 @@ def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict
         nexts = [start for start, _ in offsets[1:]] + [len(text)]
         shown.append(
             {
-                "id": row["id"],
-                "document": row["document"],
-                "position": row["position"],
-                "version": row["version"],
+                **{name: row[name] for name in ("id", "document", "position", "version", "state")},
                 "lead": _text_before(database, row, stops),
                 "tokens": [text[start:end] for start, end in offsets],
                 "gaps": [text[end:start] for (_, end), start in zip(offsets, nexts, strict=True)],
-                "state": row["state"],
                 "spans": show_marks(json.loads(row["spans"])),
                 "rejected": show_marks(json.loads(row["rejected"])),
                 "predicted": _show_predicted(own["spans"], types) if own else None,

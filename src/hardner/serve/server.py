@@ -1,4 +1,4 @@
-"""A server at an address of this machine."""
+"""The workbench at an address of this machine."""
 
 import secrets
 import signal
@@ -15,23 +15,26 @@ from hardner.serve.app import create_app
 from hardner.serve.guard import LOOPBACK
 from hardner.serve.workbench import Workbench, WorkbenchSettings
 
-_BACKLOG = 128
-"""Connections that may wait to be accepted."""
+_BACKLOG = 128  # connections that may wait to be accepted
 
 
 def run_server(
     settings: WorkbenchSettings, host: str, port: int, on_ready: Callable[[str], None]
 ) -> None:
-    """Serves a project until the process is asked to end.
+    """Serve a project until the process is asked to end.
 
     Args:
         settings: Of the workbench.
-        host: The address to listen at; if others can reach it, they need a token.
+        host: The address to listen at; one that other machines can reach needs a token.
         port: The port to listen at; 0 is any that is free.
-        on_ready: Called with the address to open, token included, once connections are taken.
+        on_ready: Called with the URL to open, token included, once connections are accepted.
     """
     token = None if _is_loopback(host) else secrets.token_urlsafe(24)
-    with _listening(host, port) as listening, closing(Workbench(settings)) as bench, _until_asked():
+    with (
+        _listen(host, port) as listening,
+        closing(Workbench(settings)) as bench,
+        _until_interrupted(),
+    ):
         config = uvicorn.Config(
             create_app(bench, _hosts(host), token),
             log_level="warning",
@@ -40,19 +43,19 @@ def run_server(
             lifespan="off",
             timeout_graceful_shutdown=5,
         )
-        address = f"http://{_shown(host)}:{listening.getsockname()[1]}/"
+        address = f"http://{_browser_host(host)}:{listening.getsockname()[1]}/"
         on_ready(address if token is None else f"{address}?token={token}")
         uvicorn.Server(config).run(sockets=[listening])
 
 
 @contextmanager
-def _until_asked() -> Iterator[None]:
-    """Being asked to end, by Ctrl-C or otherwise, is the way to end."""
+def _until_interrupted() -> Iterator[None]:
+    """End by SIGTERM as by Ctrl-C: quietly, and after everything has been closed."""
 
-    def ask(number: int, frame: FrameType | None) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, ask)
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         with suppress(KeyboardInterrupt):
             yield
@@ -60,14 +63,7 @@ def _until_asked() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _shown(host: str) -> str:
-    """The address as this machine's browser opens it."""
-    if host in ("0.0.0.0", "::"):
-        return "127.0.0.1" if host == "0.0.0.0" else "[::1]"
-    return f"[{host}]" if ":" in host else host
-
-
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     try:
         family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind)
@@ -81,12 +77,16 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
     try:
-        return ip_address(host).is_loopback
+        return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _browser_host(host: str) -> str:
+    """The host as a browser on this machine opens it."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{host}]" if ":" in host else host
 
 
 def _hosts(host: str) -> set[str]:

@@ -7,8 +7,7 @@ from hardner.serve.labels import show_undo
 from hardner.serve.models import current_model, current_model_number
 from hardner.serve.runs import newest_run
 
-_MOST_CHANGED = 500
-"""Sentences that are named as changed."""
+_MOST_CHANGED = 500  # sentences that are named as changed
 _REMOVED = "SELECT id FROM documents WHERE removed"
 
 

@@ -17,8 +17,7 @@ from hardner.types import Document
 
 MOST_WARNINGS = 20
 """Warnings of one upload that are passed on."""
-_MOST_FILES = 10_000
-"""Files in a zip."""
+_MOST_FILES = 10_000  # in a zip
 _BLOCK = 1 << 20
 Silent = Literal["auto", "none", "open"]
 """Documents without a mention hold none, or are open; or the file decides."""

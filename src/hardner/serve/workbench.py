@@ -14,7 +14,7 @@ from hardner.serve.errors import Conflict, Refused
 from hardner.serve.ipc import AdaptationOrder
 from hardner.serve.labels import labelled_sentences
 from hardner.serve.model_thread import LoadedModel, ModelThread, load_predictor
-from hardner.serve.predictions import PredictionThread
+from hardner.serve.predictions import Predictions
 from hardner.serve.runs import JOB_COMMAND, AdaptationRunner
 from hardner.serve.sentences import find_sentences, to_sentence
 from hardner.types import Sentence
@@ -22,10 +22,9 @@ from hardner.types import Sentence
 if TYPE_CHECKING:
     from hardner.tag.predictor import Predictor
 
+# Named here as well as in `hardner.tag`, whose import takes seconds.
 _BUNDLED = Path(hardner.__file__).parent / "assets" / "model"
-"""Named here as well as in `hardner.tag`, whose import takes seconds."""
-_COMPARED = 300
-"""Sentences without labels that two models are compared on."""
+_COMPARED = 300  # sentences without labels that two models are compared on
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Workbench:
         self.project = ProjectDatabase(settings.project)
         self.model = ModelThread()
         self.runner = AdaptationRunner(self.project, self._run_ended, settings.adapt)
-        self.predictions = PredictionThread(self.project, self.model, lambda: self.runner.is_busy)
+        self.predictions = Predictions(self.project, self.model, lambda: self.runner.is_busy)
         with self.project.writing() as database:
             folder = (settings.model or _BUNDLED).resolve()
             name = "bundled" if settings.model is None else folder.name
@@ -72,7 +71,6 @@ class Workbench:
     def close(self) -> None:
         """End all threads and processes; the project stays as it is."""
         self.runner.stop()
-        self.predictions.stop()
         self.model.stop()
         self.project.close()
 

@@ -16,13 +16,12 @@ from hardner.serve.errors import Refused
 from hardner.serve.labels import show_event
 from hardner.serve.predictions import unpredicted_sentences
 from hardner.serve.routes import BIGGEST, Bench, Index, Name, PathNumber, Text
-from hardner.serve.sentences import document_sentences, show_sentences
+from hardner.serve.sentences import select_sentences, show_sentences
 from hardner.types import Document, Entity
 
 router = APIRouter(prefix="/api", tags=["documents"])
 
-_PATIENCE = 0.3
-"""Seconds that a document waits for its predictions."""
+_PATIENCE = 0.3  # seconds that a document waits for its predictions
 _Position = Annotated[int, Query(ge=0, le=BIGGEST)]
 
 
@@ -148,8 +147,9 @@ def get_document(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
 ) -> dict[str, Any]:
     """A document's sentences, with labels and what the current model finds."""
+    where = "document = ? AND position >= ? ORDER BY position LIMIT ?", number, start, limit
     with bench.project.reading() as database:
-        rows = document_sentences(database, number, start, limit)
+        rows = select_sentences(database, *where).fetchall()
         missing = unpredicted_sentences(database, limit, among=[row["id"] for row in rows])
     if missing:
         # A page with predictions is worth a short wait; if they are late, the page asks again.
@@ -157,7 +157,7 @@ def get_document(
     with bench.project.reading() as database:
         found = documents.find_document(database, number)
         text = documents.document_text(database, number)
-        rows = document_sentences(database, number, start, limit)
+        rows = select_sentences(database, *where).fetchall()
         (end,) = database.execute(
             "SELECT max(stop) FROM sentences WHERE document = ?", (number,)
         ).fetchone()

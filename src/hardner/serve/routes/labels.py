@@ -1,14 +1,11 @@
 """Labels of sentences, their history, undo and redo, and the types they are of."""
 
-import sqlite3
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
 from hardner.serve import labels, mention_types
-from hardner.serve.database import Database
 from hardner.serve.errors import Conflict, Refused
 from hardner.serve.predictions import compare_type
 from hardner.serve.routes import Bench, Index, Name, Number, PathNumber
@@ -16,8 +13,7 @@ from hardner.serve.sentences import Mark, find_sentences, show_sentence, show_se
 
 router = APIRouter(prefix="/api", tags=["labels"])
 
-_MOST_SENTENCES = 200
-"""Sentences in one answer."""
+_MOST_SENTENCES = 200  # in one answer
 _Key = Annotated[str, Field(pattern="^[a-z0-9]$")]
 _Colour = Annotated[int, Field(ge=0, le=7, strict=True)]
 
@@ -115,21 +111,19 @@ def get_history(bench: Bench, number: PathNumber) -> dict[str, Any]:
 @router.post("/undo")
 def post_undo(bench: Bench, body: StepBody) -> dict[str, Any]:
     """Takes back the last change."""
-    return _step(bench, labels.undo_change, body.event)
+    return _step(bench, "undo", body.event)
 
 
 @router.post("/redo")
 def post_redo(bench: Bench, body: StepBody) -> dict[str, Any]:
     """Makes again what was taken back last."""
-    return _step(bench, labels.redo_change, body.event)
+    return _step(bench, "redo", body.event)
 
 
-def _step(
-    bench: Bench, step: Callable[[Database, int | None], sqlite3.Row], expected: int | None
-) -> dict[str, Any]:
+def _step(bench: Bench, kind: Literal["undo", "redo"], expected: int | None) -> dict[str, Any]:
     with bench.project.writing() as database:
         try:
-            event = step(database, expected)
+            event = labels.take_step(database, kind, expected)
         except Conflict as error:
             raise Conflict(str(error), **labels.show_undo(database)) from None
         numbers = [] if event["sentence"] is None else [event["sentence"]]

@@ -15,8 +15,7 @@ from hardner.serve.routes import Bench, Nothing, Number, PathNumber, Text, attac
 
 router = APIRouter(prefix="/api", tags=["models"])
 
-_BLOCK = 1 << 20
-"""Bytes of a download that are sent at once."""
+_BLOCK = 1 << 20  # bytes of a download that are sent at once
 _Texts = Annotated[list[Text], Field(max_length=1_000)]
 
 
