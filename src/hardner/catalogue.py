@@ -85,7 +85,7 @@ Row = CatalogueEntry | JoinedEntry
 def _row(name: str, table: Any) -> Row:
     if not isinstance(table, dict):
         raise HardnerError(f"{name}: expected a section [{name}], got {table!r}")
-    if "joins" in table:
+    if "joins" in table:  # the only key of such a row
         return make(JoinedEntry, {**table, "name": name}, name)
     row = make(CatalogueEntry, {**table, "name": name}, name)
     if row.format not in FORMATS:
@@ -106,6 +106,7 @@ def with_rows_of(rows: Mapping[str, Row], path: Path) -> Mapping[str, Row]:
     try:
         found = {name: _row(name, table) for name, table in tomllib.loads(read_text(path)).items()}
         for name, row in found.items():
+            # The same row again is no clash, so that the built-in file can be copied and extended.
             if rows.get(name, row) != row:
                 raise HardnerError(f"[{name}]: another corpus has that name")
         both = {**rows, **found}

@@ -135,7 +135,7 @@ def _taken(value: Any, expected: Any) -> Any:
     plain = _plain(expected)
     if get_origin(plain) is tuple and isinstance(value, list):
         return tuple(value)
-    if plain is float and type(value) is int:
+    if plain is float and type(value) is int:  # TOML's `1` where `1.0` is meant
         return float(value)
     return value
 
@@ -164,7 +164,7 @@ def _fits(value: Any, expected: Any) -> bool:
     if get_origin(plain) is Mapping:
         texts = value.values() if isinstance(value, Mapping) else [None]
         return all(_fits(v, get_args(plain)[1]) for v in texts)
-    if type(value) is not plain:
+    if type(value) is not plain:  # not isinstance: True is an int
         return False
     limits = [r for r in get_args(expected)[1:] if isinstance(r, Bounds)]
     return all(r.least <= value and (r.most is None or value <= r.most) for r in limits)

@@ -22,6 +22,7 @@ class Corpora:
 
     root: Path
     rows: Mapping[str, Row]
+    """Of the catalogue, whether they lie there or not."""
 
     @classmethod
     def under(cls, root: str | Path, catalogue: str | Path = "") -> "Corpora":
@@ -129,7 +130,8 @@ def _held_out(
 ) -> dict[str, tuple[Sentence, ...]]:
     """The splits with a tenth of train moved to each that is to be taken from it."""
     train = splits["train"]
-    size = -(-len(train) // 10)
+    size = -(-len(train) // 10)  # rounded up
+    # Drawn by the corpus's name alone, so that everybody holds out the same sentences.
     drawn = distinct(len(train), size * len(row.hold_out), random_numbers("hold-out", row.name))
     taken: dict[str, list[int]] = {
         split: sorted(drawn[place * size : (place + 1) * size])

@@ -176,7 +176,7 @@ def test_some_labels_and_most_devel_sentences(known: Path) -> None:
 def test_a_corpus_of_many_types_comes_without_those_of_the_target(
     known: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hardner.meta.source_data, "RARE", 2)
+    monkeypatch.setattr(hardner.meta.source_data, "MIN_MENTIONS", 2)
     tagged = "a\tB-Cancer\nb\tO\nc\tB-Cell\nd\tI-Cell\ne\tB-Organism\nf\tB-Tissue\n\n"
     (known / "BioNLP13CG").mkdir()
     for split in ("train", "devel", "test"):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -86,7 +87,6 @@ def _counted(
 
 
 def _record(row: CatalogueEntry, counts: _Counts) -> dict[str, Any]:
-    published = row.published
     return {
         "name": row.name,
         "domain": row.domain,
@@ -105,24 +105,15 @@ def _record(row: CatalogueEntry, counts: _Counts) -> dict[str, Any]:
             for split, found in counts.items()
         },
         "held_out": list(row.hold_out),
-        "published": published
-        and {"unique_tokens": published.unique_tokens, "percent": published.percent},
+        "published": row.published and asdict(row.published),
     }
 
 
 def _table(counted: Sequence[tuple[CatalogueEntry, _Counts]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("corpus", no_wrap=True)
-    for heading in (
-        "sentences",
-        "tokens",
-        "mentions",
-        "unique\ntokens",
-        "types",
-        "% with\nentity",
-        "HGDA:\nunique",
-        "%",
-    ):
+    counts_of = ("sentences", "tokens", "mentions", "unique\ntokens", "types", "% with\nentity")
+    for heading in (*counts_of, "HGDA:\nunique", "%"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row, counts in counted:
         published = row.published

@@ -49,7 +49,7 @@ def _load_protocols() -> dict[str, Protocol]:
     protocols = {}
     for name, row in table["protocols"].items():
         for key in ("targets", "sources"):
-            if isinstance(corpora := row.get(key), str):
+            if isinstance(corpora := row.get(key), str):  # the name of a group
                 row[key] = groups[corpora]
         tuples = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
         protocols[name] = Protocol(name, **{**row, **tuples})

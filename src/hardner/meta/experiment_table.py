@@ -22,7 +22,7 @@ def experiment_tables() -> Mapping[str, ConfigTable]:
     made = {}
     for method in methods:
         values = _section(methods, method)
-        for setting in methods[method].get("settings", [""]):
+        for setting in methods[method].get("settings", [""]):  # without any: METHOD alone
             name = f"{method}/{setting}" if setting else method
             over = merged(_section(settings, setting) if setting else {}, cells.get(name, {}))
             made[name] = merged(values, over)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 
 from hardner.batch import Store, TagSet
@@ -15,13 +16,13 @@ from hardner.meta.experiment import Experiment
 from hardner.model.tagger import Tagger
 from hardner.types import Corpus, Sentence, Span
 
-RARE = 100
-"""Mentions below which a type of a corpus is too rare to have a decoder of its own."""
+MIN_MENTIONS = 100
+"""Types of a corpus with fewer mentions have no decoder of their own."""
 
 
 @dataclass(frozen=True)
 class SourceData:
-    """Sentences by domain (or by corpus, or all as one: `Decoder.per`)."""
+    """Sentences by what has a decoder of its own (`DecoderSection.per`)."""
 
     train: Sources
     devel: Sources | None
@@ -29,11 +30,11 @@ class SourceData:
 
     @property
     def names(self) -> list[str]:
-        """Of what has a decoder of its own, in the decoders' order."""
+        """Of the decoders, in their order."""
         return self.train.names
 
     def shares(self, given: tuple[str, ...]) -> tuple[float, ...]:
-        """What each name's losses count, from entries such as ``BC2GM=0.5``; none: all the same."""
+        """The loss weight of each name, from entries such as ``BC2GM=0.5``; none: all equal."""
         counts = dict.fromkeys(self.names, 1.0)
         for entry in given:
             name, _, number = entry.partition("=")
@@ -45,45 +46,47 @@ class SourceData:
                 raise HardnerError(f"data.shares: expected {name}=NUMBER, got {entry!r}") from None
         return tuple(counts.values()) if given else ()
 
-    def sentences(self) -> Iterator[Sentence]:
-        """All of them."""
+    def _splits(self) -> Iterator[tuple[str, Sequence[Sentence]]]:
+        """The sentences of train and then of devel, with their names."""
         for sources in (self.train, self.devel):
             if sources:
-                for found in sources.sentences.values():
-                    yield from found
+                yield from sources.sentences.items()
+
+    def sentences(self) -> Iterator[Sentence]:
+        """All sentences."""
+        return chain.from_iterable(found for _, found in self._splits())
 
     def tag_sets(self, scheme: str) -> tuple[TagSet, ...]:
-        """The labels of each name, in train or devel."""
+        """The labels of each decoder: those in its train or devel sentences."""
         labels: dict[str, set[str]] = {name: set() for name in self.names}
-        for sources in (self.train, self.devel):
-            for name, found in sources.sentences.items() if sources else ():
-                labels[name].update(span.label for s in found for span in s.spans)
+        for name, found in self._splits():
+            labels[name].update(span.label for s in found for span in s.spans)
         return tuple(TagSet(name, tuple(sorted(labels[name])), scheme) for name in self.names)
 
     def store(self, tagger: Tagger, sources: Sources, device: str) -> Store:
-        """The sentences of train or devel, encoded, in the order that `drawing` counts them in."""
+        """The sentences of train or devel, encoded, in the order of the rows that are drawn."""
         place = {name: i for i, name in enumerate(self.names)}
         found = [(s, place[name]) for name in sources.names for s in sources.sentences[name]]
         return tagger.store([s for s, _ in found], [i for _, i in found], device)
 
     def fingerprint(self) -> str:
-        """The same for the same sentences, wherever and in whatever order they were read."""
+        """A hash of all sentences; it depends neither on folders nor on the order of reading."""
         digest = blake2b(digest_size=16)
-        for sources in (self.train, self.devel):
-            for name, found in sources.sentences.items() if sources else ():
-                digest.update(f"{name} {len(found)}\n".encode())
-                for s in found:
-                    spans = [tuple(span) for span in s.spans]
-                    digest.update(f"{' '.join(s.tokens)} {spans}\n".encode())
+        for name, found in self._splits():
+            digest.update(f"{name} {len(found)}\n".encode())
+            for s in found:
+                spans = [tuple(span) for span in s.spans]
+                digest.update(f"{' '.join(s.tokens)} {spans}\n".encode())
         return digest.hexdigest()
 
 
 def load_source_data(experiment: Experiment) -> SourceData:
-    """Read the source corpora of an experiment; nothing of the target's domain is kept."""
+    """Read the source corpora of an experiment, without those of the target's domain."""
     train: dict[str, list[Sentence]] = {}
     devel: dict[str, list[Sentence]] = {}
     for corpus in _corpora(experiment):
-        for name, part in _named(corpus, experiment.decoder.per):
+        for name, part in _by_decoder(corpus, experiment.decoder.per):
+            # The first devel sentences join train; the last are left for scoring and calibration.
             joined = int(experiment.data.joined * len(part.devel))
             train.setdefault(name, []).extend((*part.train, *part.devel[:joined]))
             devel.setdefault(name, []).extend(part.devel[joined:])
@@ -93,11 +96,11 @@ def load_source_data(experiment: Experiment) -> SourceData:
     return SourceData(Sources.of(train), scored)
 
 
-def _named(corpus: Corpus, per: str) -> Iterator[tuple[str, Corpus]]:
-    """The parts of a corpus that have a decoder each, by the decoder's name."""
+def _by_decoder(corpus: Corpus, per: str) -> Iterator[tuple[str, Corpus]]:
+    """The parts of a corpus that have a decoder of their own, with its name."""
     if per == "type":
         counts = Counter(span.label for s in corpus.train for span in s.spans)
-        for label in sorted(label for label, count in counts.items() if count >= RARE):
+        for label in sorted(label for label, count in counts.items() if count >= MIN_MENTIONS):
             yield f"{corpus.name}/{label}", with_labels(corpus, {label})
     else:
         yield {"domain": corpus.domain, "corpus": corpus.name, "all": "all"}[per], corpus
@@ -130,7 +133,7 @@ def corpora_of(experiment: Experiment) -> Corpora:
 
 
 def _corpora(experiment: Experiment) -> Iterator[Corpus]:
-    """In the order of their names, whatever the order on the disk, in the catalogue or the file.
+    """The source corpora, sorted by name, so that draws do not depend on the order on the disk.
 
     A corpus of the target's domain is not even opened; one of several domains comes without the
     mentions of the target's.
@@ -146,6 +149,7 @@ def _corpora(experiment: Experiment) -> Iterator[Corpus]:
             yield read_folder(Path(data.root, name), ("train", "devel"))
             continue
         row, corpus = found.entry(name), found.load(name)
+        # Labels of a corpus may be of other domains than the corpus, the target's among them.
         labels = {span.label for s in (*corpus.train, *corpus.devel) for span in s.spans}
         target = experiment.target.casefold()
         wanted = {label for label in labels if row.domain_of(label).casefold() != target}
