@@ -14,7 +14,6 @@ from hardner.episodes import Sources
 from hardner.errors import HardnerError
 from hardner.evaluate.score import ErrorCounts, Score
 from hardner.evaluate.scorer import Scorer
-from hardner.jobs.device import resolve_device
 from hardner.meta.experiment import Experiment
 from hardner.meta.loop import drawing, initial_state, loop
 from hardner.meta.methods import Method
@@ -22,7 +21,7 @@ from hardner.meta.network import build_network
 from hardner.meta.source_data import SourceData
 from hardner.model.heads import sentence_labels
 from hardner.model.layers import SCORING, Params, mask_of, scoped
-from hardner.model.runtime import autocast
+from hardner.model.runtime import autocast, resolve_device
 from hardner.model.tagger import Tagger
 from hardner.tag.predictor import Predictor
 from hardner.types import Corpus

@@ -15,11 +15,10 @@ from hardner.model.heads import (
     Head,
     SentenceHead,
     head_loss,
-    mean_over,
     pool_sentence,
     sentence_labels,
 )
-from hardner.model.layers import Params
+from hardner.model.layers import Params, mean_over
 from hardner.types import Sentence, Span
 
 SIZE = 6

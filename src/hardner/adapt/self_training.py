@@ -25,8 +25,7 @@ from hardner.meta.terms import Losses
 from hardner.model import crf
 from hardner.model.crf_forward import FLOOR
 from hardner.model.decoders import FORBIDDEN, UNSHOWN, DecoderKind, Emissions, tag_loss
-from hardner.model.heads import mean_over
-from hardner.model.layers import SCORING, Mode, Params, mask_of
+from hardner.model.layers import SCORING, Mode, Params, mask_of, mean_over
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
 from hardner.types import Sentence

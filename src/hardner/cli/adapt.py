@@ -113,6 +113,7 @@ def adapt_command(
                     ),
                 )
             predictor.save(out)
+        # After saving: an interrupt now loses the score, but not the model.
         score = _score(predictor, tested) if tested else None
     for note in dict.fromkeys((*given.notes, *report.notes, *_shared(given, tested))):
         stderr.print(f"warning: {note}", markup=False)

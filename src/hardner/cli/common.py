@@ -85,6 +85,7 @@ def check_model_folder(out: Path, force: bool) -> None:
 
     if out.exists() and not force:
         raise FileError(out, "exists already; name another folder, or replace it with --force")
+    # --force replaces models, not whatever else a mistyped name may hit.
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / CONFIG).is_file())):
         raise FileError(out, "is not a hardner model, so it is not replaced; name another folder")
 

@@ -49,7 +49,7 @@ def distil_command(
     """
     from hardner.adapt.distil import Distillation, Student, distil_tagger
     from hardner.export.check import check_export
-    from hardner.jobs.device import resolve_device
+    from hardner.model.runtime import resolve_device
     from hardner.tag.predictor import Predictor, load
 
     chosen = resolve_device(device)

@@ -96,7 +96,7 @@ def _predicted(
     from hardner.evaluate.runners import FittedRunner, Runner, UnchangedRunner
     from hardner.evaluate.samples import draw_sample
     from hardner.evaluate.system import system_of_folder
-    from hardner.jobs.device import resolve_device
+    from hardner.model.runtime import resolve_device
 
     system = system_of_folder(
         path, PROTOCOLS["few_shot"], preset=preset, device=resolve_device("auto")

@@ -54,6 +54,7 @@ class Output:
         """The plain file with a document a line, which can be gone on with; None if it is none."""
         if self.place is None or self.folder or self.format != "jsonl":
             return None
+        # A compressed file cannot be cut back to whole lines, and JSON lists have an end.
         plain = not self.place.name.lower().endswith((".json", ".gz", ".xz"))
         return self.place if plain and (self.place.is_file() or not self.place.exists()) else None
 
@@ -64,6 +65,7 @@ class Output:
         owners: dict[Path, str] = {}
         for source in sources:
             path = self.place / self._name(source) if self.folder else self.place
+            # a/x.txt and b/x.txt would overwrite each other's output.
             if self.folder and path in owners:
                 message = f"{owners[path]} and {source} would both be written here; rename one"
                 raise FileError(path, message)
@@ -135,6 +137,7 @@ def _standard_output() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
+        # Python flushes at its end, and would fail once more with a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise FileError(STANDARD, error.strerror or str(error)) from None
 

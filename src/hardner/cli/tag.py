@@ -125,6 +125,7 @@ def tag_command(
     output = Output.of(out, target_format, scheme, report)
     counts = _tag_here(files or ["-"], output, job, workers or 1, source_format, resume)
     for line in report.lines():
+        # Ids are made up for plain text, so their loss is no news.
         if "document id not kept" not in line:
             stderr.print(f"warning: {line}", markup=False)
     if output.place is not None:
@@ -145,6 +146,7 @@ def _tag_here(
     """
     from hardner.scale.tagging import documents_by_input, list_inputs, tag_with_workers
 
+    # What an earlier run has written into a folder among the inputs is no input.
     sources = list_inputs(files, source_format, output.place if output.folder else None)
     targets = output.files(sources)
     keeps = output.folder or output.growing is not None

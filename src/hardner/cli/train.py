@@ -64,12 +64,12 @@ def train_command(
     - `torchrun --nproc-per-node 8 -m hardner train hgda/disease`
     """
     from hardner.config import merged, toml
-    from hardner.jobs.device import resolve_device
     from hardner.jobs.run_folder import MODEL_FOLDER
     from hardner.meta.distributed import join_ranks
     from hardner.meta.experiment_table import load_experiment, run_name
     from hardner.meta.methods import load_plugins
     from hardner.meta.run import run_experiment
+    from hardner.model.runtime import resolve_device
 
     load_plugins(plugin)
     name, overrides = _parsed(context, arguments)

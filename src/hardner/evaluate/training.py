@@ -11,7 +11,6 @@ from hardner.errors import HardnerError
 from hardner.evaluate.protocols import Protocol, TrainOn
 from hardner.evaluate.system import SampleDraw, System, make_system
 from hardner.files import atomic_write
-from hardner.jobs.device import resolve_device
 from hardner.jobs.progress import ProgressCallback
 from hardner.jobs.run_folder import MODEL_FOLDER
 from hardner.meta.experiment import Experiment
@@ -20,6 +19,7 @@ from hardner.meta.network import build_network
 from hardner.meta.run import run_experiment
 from hardner.meta.source_data import corpora_of, load_source_data
 from hardner.model.describe import load_model
+from hardner.model.runtime import resolve_device
 from hardner.model.tagger import Model
 from hardner.schemes import spans_to_tags
 from hardner.types import Corpus, Sentence

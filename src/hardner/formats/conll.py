@@ -13,7 +13,7 @@ from itertools import chain
 
 from hardner.errors import FileError, HardnerError
 from hardner.files import LINE_LIMIT, PathLike, atomic_write, blocks, shown_path, stem
-from hardner.formats.conll_columns import DOCSTART, ColumnReader, TaggedTokens, cut_columns, is_tag
+from hardner.formats.conll_columns import DOCSTART, ColumnReader, TaggedTokens, are_tagged_lines
 from hardner.formats.format import Format, Place, Report, reporting
 from hardner.formats.mention import short
 from hardner.schemes import OUTSIDE, spans_to_tags, tags_to_spans
@@ -75,17 +75,6 @@ def join_sentences(name: str, sentences: Sequence[Sentence]) -> Document:
             start, end = offsets[first][0], offsets[last - 1][1]
             entities.append(Entity(start, end, label, text[start:end]))
     return Document(name, text, tuple(entities), tuple(placed))
-
-
-def _sniff(start: str) -> bool:
-    """Whether all lines have as many columns and end in a tag."""
-    rows = [row.rstrip("\r") for row in start.split("\n")[:200] if row.strip()]
-    rows = rows[: max(2, len(rows) - 1)]  # the last of many may be cut
-    table = [cut_columns(row, "\t" in row) for row in rows if not row.startswith((DOCSTART, "#"))]
-    widths = {len(columns) for columns in table}
-    certain = len(table) > 1 or "\t" in start  # one line that ends in "vitamin B" is prose
-    tagged = all(is_tag(columns[-1]) for columns in table)
-    return certain and tagged and len(widths) == 1 and min(widths) > 1
 
 
 def _sentences(
@@ -234,7 +223,7 @@ CONLL = Format(
     "CoNLL: a token and its tag a line",
     _read,
     _write,
-    sniff=_sniff,
+    sniff=are_tagged_lines,
     holds=frozenset({"sentences"}),
     tagged=True,
 )

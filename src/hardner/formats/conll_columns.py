@@ -127,3 +127,14 @@ def is_tag(text: str) -> bool:
     except HardnerError:
         return False
     return True
+
+
+def are_tagged_lines(start: str) -> bool:
+    """Whether all lines have as many columns and end in a tag."""
+    rows = [row.rstrip("\r") for row in start.split("\n")[:200] if row.strip()]
+    rows = rows[: max(2, len(rows) - 1)]  # the last of many may be cut
+    table = [cut_columns(row, "\t" in row) for row in rows if not row.startswith((DOCSTART, "#"))]
+    widths = {len(columns) for columns in table}
+    certain = len(table) > 1 or "\t" in start  # one line that ends in "vitamin B" is prose
+    tagged = all(is_tag(columns[-1]) for columns in table)
+    return certain and tagged and len(widths) == 1 and min(widths) > 1

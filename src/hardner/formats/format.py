@@ -87,7 +87,7 @@ class Format:
     """``read(path, report)`` yields the documents; None where the format is written only."""
     write: Callable[..., None] | None = None
     """``write(documents, path, report)``; None where the format is read only."""
-    sniff: Callable[[str], bool] = lambda start: False
+    sniff: Callable[[str], object] = lambda start: False
     """Whether a file that starts with this text is certainly of the format."""
     holds: frozenset[str] = frozenset()
     """Those of :data:`HOLDABLE` that survive writing and reading."""

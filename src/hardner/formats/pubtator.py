@@ -18,11 +18,6 @@ _NO_TITLE = "no title: a document starts with a line ID|t|TITLE"
 _FLAT = str.maketrans("\t\r\n", "   ")
 
 
-def _sniff(start: str) -> bool:
-    first = start.lstrip().partition("\n")[0]
-    return (found := _TEXT.match(first)) is not None and found[2] == "t"
-
-
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
     for block in _blocks(path):
         yield _document(path, block, report)
@@ -127,6 +122,6 @@ PUBTATOR = Format(
     "PubTator: titles and abstracts with concepts",
     _read,
     _write,
-    sniff=_sniff,
+    sniff=re.compile(r"\s*[^\s|][^\t|\n]*\|t\|").match,
     holds=frozenset({"ids", "passages", "identifiers", "overlaps"}),
 )

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 
 from hardner.errors import FileError, HardnerError
-from hardner.jobs.device import resolve_device
 from hardner.jobs.progress import ProgressCallback, RunProgress
 from hardner.jobs.run_folder import (
     MODEL_FOLDER,
@@ -35,6 +34,7 @@ from hardner.meta.network import build_network
 from hardner.meta.source_data import SourceData, load_source_data
 from hardner.model.describe import save_model
 from hardner.model.layers import Params, part_of
+from hardner.model.runtime import resolve_device
 from hardner.model.tagger import Tagger
 from hardner.vectors import ReadProgress
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from hardner.batch import Batch, TagSet
 from hardner.model.crf import crf_loss
 from hardner.model.encoders import Encoded
-from hardner.model.heads import cross_entropy, mean_over
-from hardner.model.layers import Params, linear, mask_of, uniform
+from hardner.model.heads import cross_entropy
+from hardner.model.layers import Params, linear, mask_of, mean_over, uniform
 from hardner.schemes import allowed
 
 DecoderKind = Literal["crf", "softmax"]

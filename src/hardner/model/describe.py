@@ -20,7 +20,6 @@ from hardner.model.huggingface import (
     BertEncoder,
     bert_network,
     configuration,
-    is_classifier,
     read_classifier,
 )
 from hardner.model.layers import Params
@@ -73,7 +72,7 @@ def save_model(
 
 def load_model(folder: str | Path) -> tuple[Tagger, Params]:
     """Read what `save_model` wrote, or a Hugging Face folder for token classification."""
-    if is_classifier(folder):
+    if _is_classifier(folder):
         return read_classifier(folder)
     found = checkpoint.load_checkpoint(folder)
     try:
@@ -83,6 +82,15 @@ def load_model(folder: str | Path) -> tuple[Tagger, Params]:
     except HardnerError as error:
         raise FileError(folder, str(error)) from None
     return tagger, params
+
+
+def _is_classifier(folder: str | Path) -> bool:
+    """Whether a folder says that it classifies tokens and is not one of hardner's own."""
+    try:
+        config = json.loads((Path(folder) / "config.json").read_bytes())
+        return any(name.endswith("ForTokenClassification") for name in config["architectures"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
 def describe_tagger(tagger: Tagger) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from hardner.model.layers import (
     linear,
     mask_of,
     mean_of_words,
+    mean_over,
     prefixed,
 )
 
@@ -54,12 +55,6 @@ def pool_sentence(encoded: Encoded, batch: Batch, pooling: Pooling) -> Tensor:
         return mean_of_words(encoded.words, batch.lengths)
     there = mask_of(batch.lengths, encoded.words.shape[2]).unsqueeze(-1)  # [M, B, T, 1]
     return encoded.words.masked_fill(~there, -1e4).amax(2)
-
-
-def mean_over(values: Tensor, there: Tensor) -> Tensor:
-    """The mean of what is there, per task: two of [M, ...] -> [M]."""
-    weights = there.to(values.dtype).flatten(1)
-    return (values.flatten(1) * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
 def cross_entropy(logits: Tensor, gold: Tensor) -> Tensor:

@@ -32,7 +32,6 @@ from hardner.types import Sentence
 
 # Without one of these, transformers would make a tokenizer that knows no word.
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
-_ARCHITECTURE = "ForTokenClassification"
 _NAMELESS = "Entity"  # the label where tags are B, I and O alone
 _PREFIXES = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 _TAG = re.compile(r"([BIESLU])(?:[-_](.+))?")
@@ -228,15 +227,6 @@ def _id(folder: Path, tokenizer: Any, *names: str) -> int:
 
 
 # ---- folders for token classification ----
-
-
-def is_classifier(folder: str | Path) -> bool:
-    """Whether a folder says that it classifies tokens and is not one of hardner's own."""
-    try:
-        config = json.loads((Path(folder) / "config.json").read_bytes())
-        return any(name.endswith(_ARCHITECTURE) for name in config["architectures"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
 
 
 def read_classifier(folder: str | Path) -> tuple[Tagger, Params]:

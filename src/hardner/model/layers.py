@@ -117,3 +117,9 @@ def init_linear(inputs: int, outputs: int, rng: torch.Generator) -> Params:
         "weight": uniform((outputs, inputs), bound, rng),
         "bias": uniform((outputs,), bound, rng),
     }
+
+
+def mean_over(values: Tensor, there: Tensor) -> Tensor:
+    """The mean of what is there, per task: two of [M, ...] -> [M]."""
+    weights = there.to(values.dtype).flatten(1)
+    return (values.flatten(1) * weights).sum(1) / weights.sum(1).clamp(min=1)

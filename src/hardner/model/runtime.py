@@ -1,4 +1,4 @@
-"""Run a step as it is on a CPU; on a GPU capture it once a shape and replay it."""
+"""The device: which one there is, its arithmetic, and steps that a GPU captures and replays."""
 
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
@@ -8,10 +8,31 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from hardner.errors import HardnerError
+
 Precision = Literal["float32", "bfloat16"]
 
 _Compute = Callable[..., tuple[list[Tensor], list[Tensor]]]
 """tensors in -> (new values of the state, or the state itself if moved in place, results)."""
+
+
+def resolve_device(name: str) -> str:
+    """The device to compute on: ``auto`` is ``cuda`` where torch finds a GPU, else ``cpu``.
+
+    ``cpu``, ``cuda`` and ``cuda:1`` and so on stay as they are; what torch does not find here is an
+    error.
+    """
+    gpus = torch.cuda.device_count()
+    if name == "auto":
+        return "cuda" if gpus else "cpu"
+    kind, _, number = name.partition(":")
+    if name != "cpu" and (kind != "cuda" or (number and not number.isdecimal())):
+        raise HardnerError(f"unknown device {name!r}; it is auto, cpu or cuda")
+    if kind == "cuda" and not gpus:
+        raise HardnerError(f"device {name}: torch finds no GPU here; choose cpu or auto")
+    if number and int(number) >= gpus:
+        raise HardnerError(f"device {name}: the GPUs here are cuda:0 to cuda:{gpus - 1}")
+    return name
 
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:

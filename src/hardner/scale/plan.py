@@ -86,6 +86,7 @@ class ShardPlan:
             for start in range(0, count, size)
         ]
         ending = self.settings.to
+        # Shards follow from the plan alone, so that a second run means the same by each name.
         return [Shard(f"part-{n:06}.{ending}", *piece) for n, piece in enumerate(pieces)]
 
 
@@ -103,6 +104,7 @@ def group_shards(shards: Sequence[Shard]) -> list[list[Shard]]:
 
 def model_checksum(model: str | Path | None) -> str:
     """Of all files of a model folder; of the bundled one where none is named."""
+    # By content and not by place: the model may lie elsewhere on another machine.
     files = sorted(Path(model or BUNDLED_MODEL).glob("*"))
     listed = "".join(f"{path.name}:{sha256(path)}\n" for path in files)
     return hashlib.sha256(listed.encode()).hexdigest()

@@ -50,10 +50,12 @@ class FinishedInputs:
         """Call it when the output is in its place."""
         with file_errors(self._path), self._path.open("a", encoding="utf-8") as file:
             file.write(self._line(source) + "\n")
+            # On the disk before the next input is begun, so that a crash repeats one at most.
             file.flush()
             os.fsync(file.fileno())
 
     def _line(self, source: str) -> str:
+        # Folders of earlier versions are gone on with, so these names stay.
         held = {"input": source, "job": self._settings, "stamp": fingerprint(source)}
         return json.dumps(held)
 
@@ -104,6 +106,7 @@ class ShardAttempts:
         held = json.loads(read_text(self._path)) if self._path.exists() else {}
         self._begun = int(held.get("begun", 0)) + 1
         self._deaths: dict[str, int] = dict(held.get("deaths", {}))
+        # A document that is still written down as begun was the last thing its process did.
         if (last := held.get("at")) is not None:
             self._deaths[last] = self._deaths.get(last, 0) + 1
         self._write(None)
@@ -203,6 +206,7 @@ def _is_intact(out: Path, shard: Shard) -> bool:
     file = out / shard.name
     if not (out / _RECEIPTS / f"{shard.name}.json").exists() or not file.exists():
         return False
+    # The size tells a shard that was cut short; its checksum would take reading all of it.
     return bool(file.stat().st_size == _read_receipt(out, shard)["bytes"])
 
 
@@ -226,6 +230,7 @@ def write_manifest(out: Path, plan: ShardPlan) -> Summary:
     table = {**asdict(summary), "settings": asdict(plan.settings), "shards": rows}
     with atomic_write(out / "manifest.json") as file:
         file.write(json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+    # All is done, so no other process can be writing one of these.
     for path in filter(is_leftover, out.rglob("*")):
         path.unlink(missing_ok=True)
     return summary

@@ -121,7 +121,7 @@ class ShardWorker:
                 attempts.begin(number)
             try:
                 made = list(self._job.tag([document for _, document in block]))
-            except Exception:
+            except Exception:  # whatever it is, the other documents of the block are not to blame
                 made = self._one_by_one(block, path, bad)
             yield from made
 

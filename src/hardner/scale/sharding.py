@@ -84,6 +84,7 @@ def tag_files(
         shard=shard,
         inputs=tuple(Input.of(path, format) for path in paths),
     )
+    # A label that the model does not know is refused before a cluster is asked for anything.
     here = job if engine == "local" else replace(job, device="cpu")
     here.predictor.check_labels(job.labels)
     if begun is not None:
@@ -102,6 +103,7 @@ def _planned(settings: TagSettings, folder: Path, run: RunUnits) -> ShardPlan:
     small = sum(source.bytes for source in settings.inputs) < _SMALL
     counts: dict[str, int] = {}
     notes: Counter[str] = Counter()
+    # Units come back in any order, so counts are kept by path.
     for path, count, own in (run_here if small else run)(settings.inputs, CountWorker):
         counts[path] = count
         notes.update(own)

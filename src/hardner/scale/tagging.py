@@ -154,6 +154,7 @@ class TagJob:
         return Predictor.load(self.model, self.device)
 
     def __getstate__(self) -> dict[str, Any]:
+        # What is sent to a worker is the description; each loads the model itself.
         return {name: value for name, value in vars(self).items() if name != "predictor"}
 
     def tag(self, documents: Iterable[Document]) -> Iterator[Document]:
@@ -178,6 +179,7 @@ def tag_with_workers(
 ) -> Iterator[Document]:
     """As `TagJob.tag`, by so many processes; the result is the same."""
     if workers <= 1:
+        # Not in chunks: sentences of more documents can be sorted by length together.
         yield from job.tag(documents)
         return
     factor = _GPU_FACTOR if job.predictor.device.startswith("cuda") else 1
@@ -203,7 +205,7 @@ def run_in_processes(
 ) -> Iterator[Any]:
     """By several processes of this machine; results are in the order of the units."""
     threads = max(1, (os.cpu_count() or 1) // workers)
-    context = get_context("spawn")
+    context = get_context("spawn")  # a fork of a process whose torch has threads may hang
     stop = context.Event()
     pool = ProcessPoolExecutor(workers, context, _start, (worker, arguments, threads, stop))
     queue: deque[Future[Any]] = deque()

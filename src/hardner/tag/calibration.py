@@ -79,6 +79,7 @@ def loss_of(
     if not any(sentence.spans for sentence in used):
         raise HardnerError("calibration needs held-out sentences with labels; there are none")
     tagger = predictor.tagger
+    # The encoder runs once; each temperature that is tried costs a pass of the CRF alone.
     plain = Engine(tagger, predictor.params, (1.0,) * len(tagger.tag_sets), predictor.device)
     parts: list[tuple[Tensor, Tensor, TransitionScores, Tensor]] = []
     with torch.no_grad():

@@ -11,10 +11,10 @@ import torch
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
-from hardner.jobs.device import resolve_device
 from hardner.model.describe import TEMPERATURES, load_model, save_model
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
+from hardner.model.runtime import resolve_device
 from hardner.model.tagger import Model, Tagger
 from hardner.tag.added_heads import BranchedEngine
 from hardner.tag.engine import BATCH_SIZE, EncodedTexts, Engine
@@ -58,6 +58,7 @@ class Predictor:
             raise HardnerError(f"{len(temperatures)} temperatures for {heads} heads")
         device = resolve_device(self.device)
         params = {name: value.to(device) for name, value in self.params.items()}
+        # A frozen dataclass sets its own fields in this way only.
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "params", params)
         object.__setattr__(self, "temperatures", temperatures)

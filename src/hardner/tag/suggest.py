@@ -138,8 +138,10 @@ class Shortlist:
         key = _key(sentence)
         if uncertainty.chance < _LEAST_CHANCE or key in self._refused:
             return
+        # Hardness grows with length, its mean per word falls; the square root lies between.
         new = Candidate(uncertainty.hardness / len(sentence) ** 0.5, place, sentence, uncertainty)
         self._held[key] = min(new, self._held.get(key, new), key=lambda c: c.order)
+        # Sorted once for so many additions, not for each.
         if len(self._held) > 2 * self._most:
             self._held = self._kept()
 
