@@ -27,7 +27,7 @@ class Shape(NamedTuple):
 class Scheme(NamedTuple):
     apart: Shape
     touching: Shape | None
-    """For a span right behind another of its label; None where the scheme cannot part the two."""
+    """For a span that follows one of its label at once; None where the scheme merges the two."""
 
 
 SCHEMES = {
@@ -64,7 +64,7 @@ def _join(prefix: str, label: str) -> str:
 
 
 def spans_to_tags(spans: Sequence[Span], length: int, scheme: str = "IOB2") -> list[str]:
-    """The tags of ``length`` tokens; spans that overlap, or that the scheme cannot part, fail."""
+    """The tags of ``length`` tokens; spans that overlap, or that the scheme merges, fail."""
     table = scheme_named(scheme)
     ordered = sorted(spans)
     for span in ordered:
@@ -74,7 +74,7 @@ def spans_to_tags(spans: Sequence[Span], length: int, scheme: str = "IOB2") -> l
         if right.start < left.end:
             raise HardnerError(f"{left} and {right} overlap: tags cannot hold both")
         if table.touching is None and right.start == left.end and right.label == left.label:
-            raise HardnerError(f"{left} and {right} touch: {scheme} cannot part them")
+            raise HardnerError(f"{left} and {right} touch: {scheme} cannot separate them")
     return _write(ordered, length, table)
 
 
@@ -149,7 +149,7 @@ def allowed(
 
 
 class _Extent(Protocol):
-    """What lies between two places, such as a span or an entity."""
+    """Anything with a start and an end, such as a span or an entity."""
 
     @property
     def start(self) -> int: ...

@@ -18,7 +18,7 @@ _TOKEN = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*+|\S")
 
 
 def tokenize(text: str, start: int = 0) -> list[Offset]:
-    """Where the tokens of the text lie; ``start`` is the place of its first character."""
+    """The offsets of the tokens of a text; ``start`` is the offset of its first character."""
     if start:
         return [(match.start() + start, match.end() + start) for match in _TOKEN.finditer(text)]
     return [match.span() for match in _TOKEN.finditer(text)]
@@ -71,7 +71,7 @@ _LONGEST_HEADING = 60
 
 
 def split(text: str) -> list[Offset]:
-    """Where the sentences of the text lie, without the space around them.
+    """The offsets of the sentences of a text, without the white space around them.
 
     A blank line always ends a sentence, and so does a line break, except in text whose lines are
     wrapped (some line goes on in lower case), where only a short line, a heading, ends with one.
@@ -142,7 +142,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _is_plain(word: str) -> bool:
-    """Whether the word before a stop without a space behind it is no part of a name or address."""
+    """Whether a word with a stop and no space after it is not part of a name or an address."""
     return word[-1:] in (")", "]", "%") or (
         len(word) > 1 and not word[-1].isupper() and not any(mark in word for mark in "./@_:")
     )
@@ -156,9 +156,9 @@ def _may_open(word: str, opening: str, tie: str) -> bool:
 
 
 def _is_abbreviation(before: str, left: str, word: str) -> bool:
-    """Whether a full stop behind ``before`` shortens it rather than ends its sentence.
+    """Whether the full stop after ``before`` marks an abbreviation rather than a sentence's end.
 
-    ``left`` is the word in front of it, ``word`` the one that follows.
+    ``left`` is the word before it, ``word`` the one that follows the stop.
     """
     low = before.lower() if "." in before or not before.isupper() else before
     if word in _OPENERS:
@@ -175,7 +175,7 @@ def _is_abbreviation(before: str, left: str, word: str) -> bool:
 
 
 def _bracketed(text: str) -> Callable[[int], bool]:
-    """A test of whether a place lies within a pair of brackets that is not too wide."""
+    """A function that says whether a place lies within a pair of brackets that is not too wide."""
     opened: list[int] = []
     pairs: list[Offset] = []
     for match in _BRACKET.finditer(text):

@@ -1,4 +1,4 @@
-"""The nouns of the project: frozen, hashable and slim.
+"""The data types of the project: documents, sentences, mentions, corpora, episodes.
 
 Token indices and character offsets are half-open everywhere: ``[start, end)``.
 """
@@ -87,16 +87,16 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Sentences of one domain, learnt from or scored together."""
+    """A set of sentences of one domain, trained on or scored together."""
 
     domain: str
     rows: tuple[int, ...]
-    """Which of the domain's sentences."""
+    """The indices of the sentences among those of the domain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What one inner problem learns from and what its outcome is judged on.
+    """The support sets and the query set of one inner problem.
 
     Inner step ``s`` uses ``supports[s % len(supports)]``; there are none where nothing is adapted.
     """

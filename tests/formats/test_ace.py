@@ -89,7 +89,7 @@ def test_offsets_that_lie(folder: Path) -> None:
     path = folder / "nw" / "X1.apf.xml"
     path.write_text(path.read_text().replace(">Iraq<", ">Iran<"))
     with pytest.raises(
-        FileError, match=r"X1\.apf\.xml:8: mention 'Iran' at .* where 'Iraq' stands"
+        FileError, match=r"X1\.apf\.xml:8: mention 'Iran' at .* text there is 'Iraq'"
     ):
         list(read(folder, report=Report()))
 

@@ -71,13 +71,13 @@ FILES = [
     (
         "differs.jsonl",
         jsonl({"text": "ab", "entities": [{**SPAN, "text": "b"}]}),
-        "differs.jsonl:1: mention 'b' at 0-1, where 'a' stands",
+        "differs.jsonl:1: mention 'b' at 0-1, but the text there is 'a'",
     ),
     (
         "studio.json",
         b'[\n{"data": {"text": "ab"}, "annotations": [{"result": [{"type": "labels", "value": '
         b'{"start": 0, "end": 1, "text": "b", "labels": ["X"]}}]}]}]',
-        "studio.json:2: mention 'b' at 0-1, where 'a' stands",
+        "studio.json:2: mention 'b' at 0-1, but the text there is 'a'",
     ),
     ("bad.pubtator", PUBTATOR + b"1\t2\t12\tpacemaker\tX\n", "bad.pubtator:3: mention 'pacemaker'"),
     ("out.pubtator", PUBTATOR + b"1\t2\t99\tpacemaker\tX\n", "out.pubtator:3: 2-99 lies outside"),
@@ -88,7 +88,11 @@ FILES = [
     ("cut.xml", bioc()[:-20], "cut.xml:2: not XML"),
     ("offset.xml", bioc("zero"), "offset.xml:2: not a BioC document"),
     ("outside.xml", bioc(where='offset="0" length="9"'), "outside.xml:2: document '1': 0-9 lies"),
-    ("differs.xml", bioc(text="b a"), "differs.xml:2: document '1': mention 'a' at 0-1, where 'b'"),
+    (
+        "differs.xml",
+        bioc(text="b a"),
+        "differs.xml:2: document '1': mention 'a' at 0-1, but the text there is 'b'",
+    ),
     ("far.xml", bioc(10**12), "far.xml:2: document '1': the passage at 1000000000000"),
     (
         "lacks.bioc.json",
@@ -127,9 +131,9 @@ def test_files(hardner: Command, tmp_path: Path, name: str, content: bytes, expe
 ANN = [
     ("T1\tX 0 99\tpacemaker\n", "a.ann:1: 0-99 lies outside the text of 12 characters"),
     ("T1\tX 0 1\tA\nT1\tX 2 3\tp\n", "a.ann:2: a second T1: two entities with one id"),
-    ("T1\tX 0 1\tB\n", "a.ann:1: mention 'B' at 0-1, where 'A' stands"),
+    ("T1\tX 0 1\tB\n", "a.ann:1: mention 'B' at 0-1, but the text there is 'A'"),
     ("T1\tX 0\tA\n", "a.ann:1: not a label and its offsets"),
-    ("T1\tX 0 1\tA\nN1\tReference T2 MESH:1\tA\n", "a.ann: a concept of T2, which is not there"),
+    ("T1\tX 0 1\tA\nN1\tReference T2 MESH:1\tA\n", "a.ann: a concept of T2, but there is no T2"),
     ("T1\tX 0 1;5 99\tA maker\n", "a.ann:1: 5-99 lies outside"),
     ("what\n", "a.ann:1: not an annotation"),
 ]

@@ -124,12 +124,12 @@ def test_a_parsed_article_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             [article(1, "&boom;")],
             '<!DOCTYPE PubmedArticleSet [<!ENTITY a "aaaa"><!ENTITY boom "&a;&a;&a;">]>\n',
-            r"a\.xml:3: document '1': holds the entity &boom;, which is not read.*",
+            r"a\.xml:3: document '1': holds the XML entity &boom;, which is not expanded.*",
         ),
         (
             [article(1, "&file;")],
             '<!DOCTYPE PubmedArticleSet [<!ENTITY file SYSTEM "/etc/hostname">]>\n',
-            r"a\.xml:3: document '1': holds the entity &file;, which is not read.*",
+            r"a\.xml:3: document '1': holds the XML entity &file;, which is not expanded.*",
         ),
         ([article(1, "&nowhere;")], "", r"a\.xml:2: not XML: .*"),
         ([], "", r"a\.xml: holds no documents"),

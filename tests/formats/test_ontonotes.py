@@ -49,9 +49,9 @@ def test_known_by_content(path: Path) -> None:
     ("content", "message"),
     [
         (CONTENT[: CONTENT.index("#end")], "cut short"),
-        (CONTENT.replace("(GPE)", "*)"), "gold_conll:5: '\\*\\)' where no name"),
-        (CONTENT.replace("*)", "*", 1), "gold_conll:5: '\\(GPE\\)' where no name"),
-        (CONTENT.replace("(GPE)", "(GPE*"), "gold_conll:5: the name GPE is not closed"),
+        (CONTENT.replace("(GPE)", "*)"), "gold_conll:5: '\\*\\)': its brackets"),
+        (CONTENT.replace("*)", "*", 1), "gold_conll:5: '\\(GPE\\)': its brackets"),
+        (CONTENT.replace("(GPE)", "(GPE*"), "gold_conll:5: the name GPE has no closing bracket"),
         (CONTENT.replace("; part 000", ""), "gold_conll:1: expected #begin document"),
     ],
 )

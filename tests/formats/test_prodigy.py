@@ -72,7 +72,7 @@ def test_other_meta_and_relations_are_said(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps(task))
     report = Report()
     list(read(tmp_path / "a.jsonl", report=report))
-    assert report.counts == {"relation left out": 1, "field 'meta' not kept but for an id": 1}
+    assert report.counts == {"relation left out": 1, "field 'meta' not kept, except its id": 1}
 
 
 def test_several_sentences_become_one(tmp_path: Path) -> None:
@@ -87,5 +87,5 @@ def test_several_sentences_become_one(tmp_path: Path) -> None:
 def test_tokens_that_lie(tmp_path: Path) -> None:
     token = {"text": "A", "start": 1, "end": 2, "id": 0, "ws": True}
     (tmp_path / "a.jsonl").write_text(json.dumps({**TASK, "tokens": [token]}))
-    with pytest.raises(FileError, match=":1: the token at 1-2 is not what the text reads there"):
+    with pytest.raises(FileError, match=":1: the token at 1-2 differs from the text there"):
         list(read(tmp_path / "a.jsonl"))

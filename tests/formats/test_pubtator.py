@@ -48,7 +48,7 @@ def test_read(tmp_path: Path, name: str) -> None:
     assert detect(path).name == "pubtator"
     assert list(read(path, report=report)) == EXPECTED
     assert report.lines() == [
-        f"{path}:5: columns behind the concept identifier not kept",
+        f"{path}:5: columns after the concept identifier not kept",
         f"{path}:6: relation left out, and 1 more",
     ]
     with pytest.raises(FileError, match=":6: relation left out"):

@@ -80,8 +80,8 @@ def _text_that_agrees(raw: str, mentions: list[_Mention]) -> str:
     text = min(odd, key=lambda text: len(odd[text]))
     if odd[text]:
         place, start, end, quoted, *_ = odd[text][0]
-        where = f"at {start}-{end}, where {short(text[start:end])} stands"
-        raise place.error(f"mention {short(quoted)} {where}")
+        read = f"at {start}-{end}, but the text there is {short(text[start:end])}"
+        raise place.error(f"mention {short(quoted)} {read}")
     return text
 
 

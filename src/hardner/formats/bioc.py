@@ -76,7 +76,7 @@ def _read_json(path: PathLike, report: Report) -> Iterator[Document]:
 
 @contextmanager
 def _malformed(place: Place) -> Iterator[None]:
-    """Gives a place to what the library and its objects raise where a document is malformed."""
+    """Turn what the library raises for a malformed document into an error with its place."""
     try:
         yield
     except SyntaxError as error:  # lxml's, of an entity that is not defined, for one

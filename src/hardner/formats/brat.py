@@ -79,7 +79,7 @@ def _document(base: Path, name: str, report: Report) -> Document:
         elif line.strip():
             raise place.error(f"not an annotation: {short(line)}")
     if unknown := concepts.keys() - found.keys():
-        raise FileError(ann, f"a concept of {min(unknown)}, which is not there")
+        raise FileError(ann, f"a concept of {min(unknown)}, but there is no {min(unknown)}")
     for key, names in concepts.items():
         found[key] = replace(found[key], identifier="|".join(names))
     return Document(name, text, tuple(found.values()))
@@ -126,7 +126,7 @@ def _write_pair(documents: Iterable[Document], path: Path, report: Report) -> No
 
 
 def _safe(name: str, place: Place) -> str:
-    """The id as the path of a file within the folder."""
+    """The id, if it can be the path of a file within the folder."""
     if not name or any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
         raise place.error("this id cannot be the name of a file")
     return name

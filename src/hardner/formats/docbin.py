@@ -1,4 +1,4 @@
-"""spaCy's DocBin (.spacy): tokens that tile the text, mentions as ``ents``.
+"""spaCy's DocBin (.spacy): tokens that cover the text, mentions as ``ents``.
 
 Where mentions overlap, the longest are ``ents`` and all are in the span group ``sc``. A DocBin is
 one compressed block, so it is read and written as a whole.
@@ -65,7 +65,7 @@ def _doc(document: Document, spacy: Any, vocab: Any, report: Report, place: Plac
     if any(left[1] > right[0] for left, right in pairwise(offsets)):
         report.note("sentence and token bounds not kept", place)
         offsets, firsts = [], set()
-    words, spaces, starts = _tiled(document.text, offsets or tokenize(document.text), firsts)
+    words, spaces, starts = _covering(document.text, offsets or tokenize(document.text), firsts)
     doc = spacy.tokens.Doc(vocab, words, spaces, sent_starts=starts if firsts else None)
     doc.user_data[_ID] = document.id
     distinct = dict.fromkeys(document.entities)
@@ -84,7 +84,7 @@ def _doc(document: Document, spacy: Any, vocab: Any, report: Report, place: Plac
     return doc
 
 
-def _tiled(
+def _covering(
     text: str, offsets: list[Offset], firsts: set[int]
 ) -> tuple[list[str], list[bool], list[bool]]:
     """Words, whether a space follows each, and whether a sentence starts with it."""

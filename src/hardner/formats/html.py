@@ -1,28 +1,26 @@
 """A page to look at: mentions highlighted in place, in one file that needs nothing else.
 
-It is written only. Each label has a colour that the colour-blind can tell from the others, and its
-name stands behind each mention. Mentions that overlap have a line each, one below the other.
+Written only. Each label has a colour that the colour-blind can tell from the others, then the same
+colours with other lines; its name stands behind each mention. Mentions that overlap are underlined
+one below the other.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import product
 
 from hardner.files import PathLike, atomic_write
 from hardner.formats.format import HOLDABLE, Format, Report
 from hardner.types import Document, Entity
 
 HIGHLIGHT_COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#e69f00",
-    "#56b4e9",
-    "#b3a100",
-    "#808080",
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
+    *("#e69f00", "#56b4e9", "#b3a100", "#808080"),
 )
-"""Okabe and Ito's, the yellow darker so that it is seen on white; used again with other lines."""
+"""Okabe and Ito's, with a darker yellow that is seen on white."""
 LINES = ("solid", "dashed", "dotted")
+_STYLES = tuple(product(LINES, HIGHLIGHT_COLOURS))
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {
     127: 0x2421,
     **dict.fromkeys(range(128, 160), 65533),
@@ -59,84 +57,67 @@ small {{ font-size: .65rem; color: var(--ink); border-left: 3px var(--line) var(
 
 
 def visible(text: str) -> str:
-    """The text, character for character, with a symbol for each control character."""
+    """The text with a visible symbol for each control character; offsets stay the same."""
     return text.translate(_CONTROLS)
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
-    """One page; labels are coloured in the order in which they are met."""
-    labels: dict[str, int] = {}
-    counts: dict[str, int] = {}
+    """One page; labels get colours in the order in which they first occur."""
+    classes: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    styles = (f".c{i} {{ --hue: {h}; --line: {line}; }}" for i, (line, h) in enumerate(_STYLES))
     with atomic_write(path) as file:
-        file.write(_HEAD.format(styles="\n".join(_styles())))
+        file.write(_HEAD.format(styles="\n".join(styles)))
         for document in documents:
             for entity in document.entities:
-                labels.setdefault(entity.label, len(labels))
-                counts[entity.label] = counts.get(entity.label, 0) + 1
+                classes.setdefault(entity.label, f"c{len(classes) % len(_STYLES)}")
+                counts[entity.label] += 1
             file.write(f'<h2>{_safe(document.id)}</h2>\n<p dir="auto">')
-            file.writelines(_marked(document, labels))
+            file.writelines(_marked(document, classes))
             file.write("</p>\n")
         file.write("<footer>")
         for label, count in counts.items():
-            file.write(f'<span><small class="{_class(labels[label])}">{_safe(label)}</small>')
-            file.write(f" {count:,}</span>\n")
+            file.write(f"<span>{_tag(label, classes)} {count:,}</span>\n")
         file.write("</footer>\n</body>\n</html>\n")
-
-
-def _styles() -> Iterator[str]:
-    for index in range(len(HIGHLIGHT_COLOURS) * len(LINES)):
-        hue, line = (
-            HIGHLIGHT_COLOURS[index % len(HIGHLIGHT_COLOURS)],
-            LINES[index // len(HIGHLIGHT_COLOURS)],
-        )
-        yield f".c{index} {{ --hue: {hue}; --line: {line}; }}"
-
-
-def _class(index: int) -> str:
-    return f"c{index % (len(HIGHLIGHT_COLOURS) * len(LINES))}"
 
 
 def _safe(text: str) -> str:
     return escape(visible(text)).replace("\r", "&#13;")  # else a browser reads it as a new line
 
 
-def _marked(document: Document, labels: dict[str, int]) -> Iterator[str]:
-    """The text in runs between the ends of mentions, each inside the mentions it belongs to."""
+def _tag(label: str, classes: dict[str, str]) -> str:
+    return f'<small class="{classes[label]}">{_safe(label)}</small>'
+
+
+def _marked(document: Document, classes: dict[str, str]) -> Iterator[str]:
+    """The text in runs between the edges of mentions, each inside the mentions it belongs to."""
     placed = _lanes(document.entities)
-    edges: dict[int, list[tuple[bool, int, int, int]]] = {}
+    edges: defaultdict[int, list[tuple[bool, int, int]]] = defaultdict(list)
     for number, (entity, lane) in enumerate(placed):
-        last = max(end for _, end in entity.ranges)
         for start, end in entity.ranges:
-            edges.setdefault(start, []).append((True, lane, number, last))
-            edges.setdefault(end, []).append((False, lane, number, last))
-    within: dict[int, int] = {}
+            edges[start].append((True, lane, number))
+            edges[end].append((False, lane, number))
+    within: dict[int, Entity] = {}
     before = 0
     for place in sorted(edges):
-        yield _run(document.text[before:place], within, placed, labels)
+        yield _run(document.text[before:place], within, classes)
         before = place
-        for opens, lane, number, last in sorted(edges[place]):
+        for opens, lane, number in sorted(edges[place]):  # what ends here before what starts
+            entity, _ = placed[number]
             if opens:
-                within[lane] = number
-            elif within.get(lane) == number:
+                within[lane] = entity
+            elif within.get(lane) is entity:
                 del within[lane]
-            if not opens and place == last:
-                label = placed[number][0].label
-                yield f'<small class="{_class(labels[label])}">{_safe(label)}</small>'
-    yield _run(document.text[before:], within, placed, labels)
+            if not opens and place == max(end for _, end in entity.ranges):
+                yield _tag(entity.label, classes)
+    yield _run(document.text[before:], within, classes)
 
 
-def _run(
-    text: str,
-    within: dict[int, int],
-    placed: Sequence[tuple[Entity, int]],
-    labels: dict[str, int],
-) -> str:
+def _run(text: str, within: dict[int, Entity], classes: dict[str, str]) -> str:
     made = _safe(text)
-    if not text:
-        return ""
-    for lane in sorted(within):
-        entity = placed[within[lane]][0]
-        kind, title = _class(labels[entity.label]), _safe(_title(entity))
+    for lane in sorted(within) if text else ():
+        entity = within[lane]
+        kind, title = classes[entity.label], _safe(_title(entity))
         made = f'<span class="m {kind}" style="--lane:{lane}" title="{title}">{made}</span>'
     return made
 
@@ -148,7 +129,7 @@ def _title(entity: Entity) -> str:
 
 
 def _lanes(entities: Iterable[Entity]) -> list[tuple[Entity, int]]:
-    """Each mention with the first line below the text that is free where it stands."""
+    """Each mention with the first underline that no mention before it still needs."""
     free: list[int] = []
     placed = []
     for entity in sorted(entities, key=lambda e: (e.start, -e.end, e.label)):

@@ -192,7 +192,7 @@ def _not_json(error: Exception) -> str:
 
 
 class JsonCursor:
-    """Reads a JSON file value by value; it holds no more than the value it is at."""
+    """Reads a JSON file value by value; it holds one value at a time."""
 
     def __init__(self, path: PathLike) -> None:
         self._path, self._chunks = path, chunks(path)

@@ -64,7 +64,7 @@ def _entities(region: Record, text: str) -> list[Entity]:
 
 
 def _in_characters(text: str, extent: Offset, quoted: str) -> Offset:
-    """Offsets that a browser counted in UTF-16 units, in characters, if the text then agrees."""
+    """Offsets in characters where a browser counted UTF-16 units, if the text then agrees."""
     units = text.encode("utf-16-le", "surrogatepass")
     start, end = (len(units[: 2 * at].decode("utf-16-le", "ignore")) for at in extent)
     return (start, end) if text[start:end] == quoted else extent

@@ -55,7 +55,7 @@ def _document(element: Any, place: Place, report: Report) -> Document | None:
 
 
 def _parts(article: Any, place: Place) -> Iterator[tuple[str, str]]:
-    """The kind and the text of the title and of each section, as far as there are any."""
+    """The kind and the text of the title and of each section that the article has."""
     if article is None:
         return
     for part in article.iterfind("ArticleTitle"):
@@ -70,7 +70,9 @@ def _text(element: Any, place: Place) -> str:
     from lxml import etree
 
     if (entity := next(element.iter(etree.Entity), None)) is not None:
-        raise place.error(f"holds the entity {entity.text}, which is not read; write the character")
+        raise place.error(
+            f"holds the XML entity {entity.text}, which is not expanded; write the character itself"
+        )
     return _SPACES.sub(" ", "".join(element.itertext())).strip(" ")
 
 

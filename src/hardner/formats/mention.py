@@ -34,7 +34,8 @@ def make_mention(
     start, end = ranges[0][0], max(end for _, end in ranges)
     joined = " ".join(text[left:right] for left, right in ranges)
     if quoted is not None and quoted not in (joined, joined.translate(_SPACES), text[start:end]):
-        raise place.error(f"mention {short(quoted)} at {start}-{end}, where {short(joined)} stands")
+        read = f"at {start}-{end}, but the text there is {short(joined)}"
+        raise place.error(f"mention {short(quoted)} {read}")
     if not math.isfinite(score):
         raise place.error(f"the score {score} is not a number")
     fragments = tuple(ranges) if len(ranges) > 1 else ()
@@ -62,7 +63,7 @@ def check_document(document: Document, place: Place) -> None:
         "".join((document.id, text, *names)).encode()
     except UnicodeEncodeError as error:
         code = ord(error.object[error.start])
-        message = f"holds U+{code:04X}, half a character (a lone surrogate), which no file can hold"
+        message = f"holds U+{code:04X}, a lone surrogate (half a character), which no file can hold"
         raise place.error(message) from None
     for entity in document.entities:
         label, quoted = entity.label, entity.text

@@ -52,7 +52,7 @@ def _documents(path: PathLike) -> Iterator[Document]:
         else:
             cells = line.split()
             if len(cells) < _NAMES + 2:
-                raise place.error(f"{len(cells)} columns where at least {_NAMES + 2} are due")
+                raise place.error(f"{len(cells)} columns, expected at least {_NAMES + 2}")
             words.append(cells[_WORD])
             names.append((number, cells[_NAMES]))
     if words or sentences:
@@ -66,14 +66,14 @@ def _spans(names: list[tuple[int, str]], path: PathLike) -> tuple[Span, ...]:
         name = _NAME.fullmatch(cell)
         place = Place(path, number)
         if name is None or (name[1] and start >= 0) or (name[2] and not name[1] and start < 0):
-            raise place.error(f"{short(cell)} where no name may start or end so")
+            raise place.error(f"{short(cell)}: its brackets do not match those before")
         if name[1]:
             start, label = index, name[1]
         if name[2]:
             spans.append(Span(start, index + 1, label))
             start = -1
     if start >= 0:
-        raise Place(path, names[-1][0]).error(f"the name {label} is not closed in its sentence")
+        raise Place(path, names[-1][0]).error(f"the name {label} has no closing bracket")
     return tuple(spans)
 
 

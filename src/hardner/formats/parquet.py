@@ -1,4 +1,4 @@
-"""Documents as rows of Parquet, with the fields of the project's JSON lines but sentences.
+"""Documents as rows of Parquet, with the fields of hardner's JSON lines except sentences.
 
 Other columns are not read; of the fields, all but ``text`` may be missing.
 """

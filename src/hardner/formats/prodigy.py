@@ -25,7 +25,7 @@ def _decode(record: Record, report: Report) -> Document | None:
     meta = record.fields.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     if meta.keys() - {"id"}:
-        report.note("field 'meta' not kept but for an id", record.place)
+        report.note("field 'meta' not kept, except its id", record.place)
     name = Record(meta, record.place).string("id") or record.string("id")
     return Document(name, text, entities, make_sentence(text, offsets, entities))
 
@@ -38,7 +38,7 @@ def _is_word(token: Record) -> bool:
 def _offset_of(token: Record, text: str) -> Offset:
     start, end = token.range()
     if token.fields.get("text") != text[start:end] or start >= end:
-        raise token.place.error(f"the token at {start}-{end} is not what the text reads there")
+        raise token.place.error(f"the token at {start}-{end} differs from the text there")
     return start, end
 
 

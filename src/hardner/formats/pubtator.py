@@ -1,6 +1,6 @@
 """PubTator: ``PMID|t|title``, ``PMID|a|abstract``, then a mention a line, tab-separated.
 
-The abstract starts one character behind the title. A document without an ``|a|`` line has no
+The abstract starts one character after the title. A document without an ``|a|`` line has no
 passages: its title line is its whole text.
 """
 
@@ -60,7 +60,9 @@ def _document(path: PathLike, block: list[tuple[int, str]], report: Report) -> D
 
 def _entity(cells: list[str], name: str, text: str, place: Place, report: Report) -> Entity | None:
     if cells[0] != name:
-        raise place.error(f"the id {short(cells[0])} within document {short(name)}")
+        raise place.error(
+            f"the id {short(cells[0])} in document {short(name)}; put a blank line between two"
+        )
     if len(cells) > 3 and not all(_NUMBER.fullmatch(cell) for cell in cells[1:3]):
         report.add("relation left out", place)
         return None
@@ -68,7 +70,7 @@ def _entity(cells: list[str], name: str, text: str, place: Place, report: Report
         raise place.error(f"{len(cells)} columns where a mention needs 5 or 6")
     start, end, quoted, label, *more = cells[1:]
     if more[1:]:
-        report.note("columns behind the concept identifier not kept", place)
+        report.note("columns after the concept identifier not kept", place)
     identifier = more[0] if more and more[0] != "-" else ""
     ranges = [parse_range(start, end, place)]
     return make_mention(place, text, ranges, label, quoted=quoted, identifier=identifier)
@@ -108,7 +110,7 @@ def _passages(title: str, abstract: str | None = None) -> Iterator[Passage]:
 
 
 def _title_end(document: Document) -> int | None:
-    """Where the title ends, if it is one and the rest starts one character behind it."""
+    """Where the title ends, if there is one and the rest starts one character after it."""
     if not document.passages:
         return None
     title, *others = sorted(document.passages)
