@@ -63,18 +63,18 @@ def stem(path: PathLike) -> str:
     return "stdin" if is_standard(path) else plain_name(path).partition(".")[0] or "document"
 
 
-def _refused(path: PathLike, error: OSError) -> FileError:
-    code = errno.EISDIR if Path(path).is_dir() else error.errno  # Windows: permission denied
-    return FileError(path, _REASONS.get(code or 0, error.strerror or str(error)))
-
-
 @contextmanager
 def file_errors(path: PathLike) -> Iterator[None]:
-    """Whatever the system refuses, as one line about a file."""
+    """Turns what the system refuses into one line about the file."""
     try:
         yield
+    except BrokenPipeError:  # a reader that has seen enough is no error
+        raise
     except OSError as error:
-        raise _refused(path, error) from None
+        # Windows says "permission denied" of a folder.
+        code = errno.EISDIR if Path(path).is_dir() else error.errno
+        reason = _REASONS.get(code or 0, error.strerror or str(error))
+        raise FileError(shown_path(path), reason) from None
 
 
 class _Source(io.RawIOBase):
@@ -82,25 +82,21 @@ class _Source(io.RawIOBase):
 
     def __init__(self, path: PathLike) -> None:
         self._path = path
-        try:
+        with file_errors(path):
             raw = sys.stdin.buffer if is_standard(path) else Path(path).open("rb")  # noqa: SIM115
             self._raw = cast(io.BufferedReader, raw)
             self._file = _decompressed(self._raw, path)
-        except OSError as error:
-            raise _refused(path, error) from None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:
-            data = self._file.read(len(buffer))
+            with file_errors(self._path):
+                data = self._file.read(len(buffer))
         except _DAMAGED:
-            raise FileError(
-                shown_path(self._path), "compressed data is cut short or damaged"
-            ) from None
-        except OSError as error:
-            raise _refused(shown_path(self._path), error) from None
+            message = "compressed data is cut short or damaged"
+            raise FileError(shown_path(self._path), message) from None
         buffer[: len(data)] = data
         return len(data)
 
@@ -210,7 +206,7 @@ def atomic_binary(path: PathLike) -> Iterator[BinaryIO]:
 
     It is compressed where its name ends in .gz or .xz.
     """
-    try:
+    with file_errors(path):
         if is_standard(path):
             with _passed_on(sys.stdout.buffer) as file:
                 yield file
@@ -222,10 +218,6 @@ def atomic_binary(path: PathLike) -> Iterator[BinaryIO]:
             return
         with _beside(target) as raw, _compressed(raw, target.name) as file:
             yield file
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise _refused(path, error) from None
 
 
 @contextmanager
@@ -279,8 +271,5 @@ def _compressed(raw: BinaryIO, name: str) -> Iterator[BinaryIO]:
 
 def sha256(path: Path) -> str:
     """SHA-256 of a file as it is on the disk (not decompressed), in hexadecimal."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror}") from None
+    with file_errors(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

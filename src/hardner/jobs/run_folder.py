@@ -16,7 +16,7 @@ from torch import Tensor
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
-from hardner.files import atomic_write
+from hardner.files import atomic_write, file_errors
 from hardner.folders import TEMPORARY
 from hardner.jobs.lock import FileLock
 
@@ -46,10 +46,8 @@ class RunFolder:
     def open_log(self) -> BinaryIO:
         """The log, to append lines to."""
         path = self.path / LOG_FILE
-        try:
+        with file_errors(path):
             return path.open("ab")
-        except OSError as error:
-            raise FileError(path, f"cannot be written: {error.strerror}") from None
 
     def save_state(self, state: SavedState) -> None:
         """Replace the state; one that is not finite would be of no use and is refused."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hardner.errors import FileError
+from hardner.files import lines
 from hardner.jobs.progress import SECONDS
 from hardner.jobs.run_folder import Diverged
 from hardner.meta.loop import Training, TrainingStep
@@ -111,15 +112,13 @@ def _rounded(rows: list[list[float]]) -> list[list[float]]:
 
 def read_log(path: Path) -> Iterator[LogEntry]:
     """The iterations of a log, in their order."""
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror}") from None
-    for number, line in enumerate(lines, 1):
+    damaged = 0
+    for number, line in lines(path):
+        if damaged:  # the last line alone may still be on its way to the disk
+            raise FileError(path, "not a line of a run's log", damaged)
         try:
             found = json.loads(line)
             if "iteration" in found:
                 yield LogEntry(**found)
         except (ValueError, TypeError):
-            if number < len(lines):  # a last line may still be on its way to the disk
-                raise FileError(path, "not a line of a run's log", number) from None
+            damaged = number

@@ -10,6 +10,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 from torch import Tensor
 
 from hardner.errors import FileError
+from hardner.files import read_text
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """The first subwords; padding has id 0, as batches expect."""
@@ -54,10 +55,9 @@ def _letters(texts: Iterable[str]) -> list[str]:
 
 def load_tokenizer(path: Path) -> Tokenizer:
     """Read a tokenizer, and check that pre-training can use it."""
+    text = read_text(path)
     try:
-        tokenizer = Tokenizer.from_str(path.read_text("utf-8"))
-    except OSError as error:
-        raise FileError(path, f"cannot be read: {error.strerror}") from None
+        tokenizer = Tokenizer.from_str(text)
     except Exception as error:  # tokenizers raises no narrower one
         raise FileError(path, f"not a tokenizer: {' '.join(str(error).split())}") from None
     size = tokenizer.get_vocab_size()
