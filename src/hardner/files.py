@@ -8,6 +8,7 @@ import errno
 import gzip
 import hashlib
 import io
+import json
 import lzma
 import os
 import secrets
@@ -18,7 +19,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 from hardner.errors import FileError
 
@@ -157,6 +158,14 @@ def read_text(path: PathLike) -> str:
         if len(line) > LINE_LIMIT:
             raise _too_long(path, number)
     return whole
+
+
+def read_json(path: PathLike) -> dict[str, Any]:
+    """The object in a file of JSON."""
+    try:
+        return dict(json.loads(read_text(path)))
+    except ValueError as error:
+        raise FileError(path, f"damaged, not JSON: {error}") from None
 
 
 def blocks(path: PathLike) -> Iterator[tuple[int, str]]:

@@ -10,7 +10,7 @@ from hardner.errors import FileError, HardnerError, import_extra
 from hardner.evaluate.published import MEAN
 from hardner.evaluate.render import size_name
 from hardner.evaluate.results import Result
-from hardner.evaluate.table import IN_DOMAIN, ResultTable, TableRow, build_tables
+from hardner.evaluate.table import IN_DOMAIN, ResultTable, build_tables, group_results
 from hardner.files import atomic_binary
 from hardner.meta.hardness import HardnessCurve
 
@@ -103,7 +103,7 @@ def plot_errors(results: Sequence[Result]) -> Any:
     tables = build_tables(results)
     if len(tables) > 1:
         raise HardnerError(f"results of several protocols: {', '.join(t.protocol for t in tables)}")
-    (table,) = tables
+    (table,), groups = tables, group_results(results)
     count, rows = len(table.sizes), len(table.rows)
     across = min(count, PANELS_ACROSS)
     down = ceil(count / across)
@@ -113,7 +113,10 @@ def plot_errors(results: Sequence[Result]) -> Any:
     for axes, size in zip(panels.flat, table.sizes, strict=False):
         left = [0.0] * rows
         for (kind, parts), colour in zip(_ERROR_COUNTS.items(), PALETTE, strict=False):
-            ratios = [_error_ratio(results, row, size, parts) for row in table.rows]
+            ratios = [
+                _error_ratio([groups.get((size, row, c), []) for c in table.corpora], parts)
+                for row in table.rows
+            ]
             axes.barh(range(rows), ratios, left=left, color=colour, label=kind, height=0.7)
             left = [a + b for a, b in zip(left, ratios, strict=True)]
         axes.set_yticks(range(rows), labels)
@@ -124,16 +127,13 @@ def plot_errors(results: Sequence[Result]) -> Any:
     return figure
 
 
-def _error_ratio(
-    results: Sequence[Result], row: TableRow, size: float, parts: Sequence[str]
-) -> float:
-    """Errors of a kind for each gold mention, the mean over corpora."""
-    corpora: dict[str, list[float]] = {}
-    for r in results:
-        if TableRow.of(r) == row and r.size == size and (r.tp or r.fn):
-            wrong = sum(r.kinds[part] for part in parts)
-            corpora.setdefault(r.corpus, []).append(wrong / (r.tp + r.fn))
-    return fmean(map(fmean, corpora.values())) if corpora else 0.0
+def _error_ratio(corpora: Sequence[Sequence[Result]], counts: Sequence[str]) -> float:
+    """Errors of a kind for each gold mention: the mean over corpora of the mean over samples."""
+    each = [
+        [sum(r.kinds[name] for name in counts) / (r.tp + r.fn) for r in group if r.tp + r.fn]
+        for group in corpora
+    ]
+    return fmean(map(fmean, filter(None, each))) if any(each) else 0.0
 
 
 def _single_table(results: Sequence[Result], shares: bool) -> ResultTable:

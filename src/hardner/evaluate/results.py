@@ -16,7 +16,7 @@ from hardner import __version__
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import Score
-from hardner.files import atomic_write, lines, read_text
+from hardner.files import atomic_write, file_errors, lines, read_json
 from hardner.renamed import with_first_names, with_new_names
 
 ResultConfig = Mapping[str, Any]
@@ -83,11 +83,9 @@ class ResultFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        try:
+        with file_errors(path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             cut_partial_line(self.path)
-        except OSError as error:
-            raise FileError(path, f"cannot be written: {error.strerror}") from None
         self._held = {r.key for r in read_results(path)} if self.path.exists() else set()
 
     def holds(self, key: tuple[Any, ...]) -> bool:
@@ -104,12 +102,9 @@ class ResultFile:
 def append_lines(path: str | Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Append JSON lines in a single write, so that writers do not interleave, and flush to disk."""
     text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    try:
-        with Path(path).open("ab", buffering=0) as file:
-            file.write(text.encode())
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise FileError(path, f"cannot be written: {error.strerror}") from None
+    with file_errors(path), Path(path).open("ab", buffering=0) as file:
+        file.write(text.encode())
+        os.fsync(file.fileno())
 
 
 def cut_partial_line(path: Path) -> None:
@@ -164,12 +159,7 @@ def record_config(folder: Path, config: ResultConfig) -> str:
 def read_configs(folder: Path) -> dict[str, ResultConfig]:
     """The configurations of the results in a folder, by key."""
     path = folder / "configs.json"
-    if not path.is_file():
-        return {}
-    try:
-        return dict(with_new_names(json.loads(read_text(path))))
-    except ValueError as error:
-        raise FileError(path, f"damaged, not JSON: {error}") from None
+    return dict(with_new_names(read_json(path))) if path.is_file() else {}
 
 
 @lru_cache(maxsize=1)

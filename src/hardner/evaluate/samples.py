@@ -7,7 +7,7 @@ from pathlib import Path
 from hardner.episodes import few_shot
 from hardner.errors import FileError
 from hardner.evaluate.protocols import Size
-from hardner.files import atomic_write, read_text
+from hardner.files import atomic_write, read_json
 from hardner.types import Corpus, Sentence
 
 
@@ -37,12 +37,7 @@ class SampleBook:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._held: dict[str, list[str]] = {}
-        if self.path.is_file():
-            try:
-                self._held = dict(json.loads(read_text(self.path)))
-            except ValueError as error:
-                raise FileError(self.path, f"damaged, not JSON: {error}") from None
+        self._held: dict[str, list[str]] = read_json(self.path) if self.path.is_file() else {}
 
     def add(
         self, corpus: str, shots: int, drawn: dict[int, list[str]], natural: bool = False

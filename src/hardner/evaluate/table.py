@@ -46,8 +46,8 @@ class TableRow:
 
 Samples = Mapping[tuple[int, int], float]
 """By seed and sample, the metric."""
-_Place = tuple[Size, TableRow, str]
-"""Size, row and corpus."""
+CellKey = tuple[Size, TableRow, str]
+"""Size, row and corpus; `MEAN` is a corpus too."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,7 @@ class ResultTable:
     corpora: tuple[str, ...]
     sizes: tuple[Size, ...]
     rows: tuple[TableRow, ...]
-    cells: Mapping[tuple[Size, TableRow, str], TableCell]
-    """By size, row and corpus; `MEAN` is a corpus too."""
+    cells: Mapping[CellKey, TableCell]
     baseline: TableRow | None = None
 
     @property
@@ -138,6 +137,14 @@ def share_reaching(curve: Mapping[float, float], score: float) -> float | None:
     return None
 
 
+def group_results(results: Iterable[Result]) -> dict[CellKey, list[Result]]:
+    """The results of each cell of a protocol's table."""
+    groups: dict[CellKey, list[Result]] = {}
+    for r in results:
+        groups.setdefault((r.size, TableRow.of(r), r.corpus), []).append(r)
+    return groups
+
+
 def build_tables(
     results: Iterable[Result], metric: Metric = "f1", baseline: str = ""
 ) -> list[ResultTable]:
@@ -173,8 +180,8 @@ def select_rows(results: Sequence[Result], names: Sequence[str]) -> list[Result]
 def _table(protocol: str, results: Sequence[Result], metric: Metric) -> ResultTable:
     corpora, sizes = _corpora(protocol, results), tuple(sorted({r.size for r in results}))
     rows = tuple(sorted({TableRow.of(r) for r in results}, key=_row_order))
-    values = _values(results, metric)
-    cells: dict[_Place, TableCell] = {}
+    values = {place: _samples(group, metric) for place, group in group_results(results).items()}
+    cells: dict[CellKey, TableCell] = {}
     for size in sizes:
         for row in rows:
             # No paper has a row that learns from unlabelled text as well.
@@ -203,20 +210,17 @@ def _row_order(row: TableRow) -> tuple[str, str, int, TableRow]:
     return row.encoder, row.preset, place, row
 
 
-def _values(results: Sequence[Result], metric: Metric) -> Mapping[_Place, Samples]:
-    values: dict[_Place, dict[tuple[int, int], float]] = {}
-    configs: dict[tuple[_Place, int, int], str] = {}
-    for r in results:
-        place = (r.size, TableRow.of(r), r.corpus)
-        config = configs.setdefault((place, r.seed, r.sample), r.config)
-        if config != r.config:
+def _samples(group: Sequence[Result], metric: Metric) -> Samples:
+    found: dict[tuple[int, int], Result] = {}
+    for r in group:
+        other = found.setdefault((r.seed, r.sample), r)
+        if other.config != r.config:
             raise HardnerError(
                 f"{r.method} on {r.corpus}, {r.size}, sample {r.sample} has two results with "
-                f"different configurations, {config} and {r.config} in configs.json: put "
+                f"different configurations, {other.config} and {r.config} in configs.json: put "
                 "them into different folders, or give one another --name"
             )
-        values.setdefault(place, {})[r.seed, r.sample] = getattr(r.score, metric)
-    return values
+    return {key: getattr(r.score, metric) for key, r in found.items()}
 
 
 def _sample_means(each: Sequence[Samples]) -> Samples:
@@ -233,7 +237,7 @@ def _compared(table: ResultTable, baseline: str) -> ResultTable:
         known = ", ".join(map(table.label, table.rows))
         raise HardnerError(f"the baseline must be one of the rows {known}; got {baseline!r}")
     (base,) = named
-    found: dict[_Place, Comparison] = {}
+    found: dict[CellKey, Comparison] = {}
     for (size, row, corpus), cell in table.cells.items():
         theirs = table.cells[size, base, corpus].values
         shared = sorted(cell.values.keys() & theirs.keys())

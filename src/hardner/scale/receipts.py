@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hardner.errors import FileError
-from hardner.files import atomic_write, file_errors, read_text
+from hardner.files import atomic_write, file_errors, read_json
 from hardner.scale.plan import Shard, ShardPlan, is_leftover
 
 _JOURNAL = ".hardner-tag"
@@ -103,7 +103,7 @@ class ShardAttempts:
 
     def __init__(self, out: Path, shard: Shard) -> None:
         self._path = out / _ATTEMPTS / f"{shard.name}.json"
-        held = json.loads(read_text(self._path)) if self._path.exists() else {}
+        held = read_json(self._path) if self._path.exists() else {}
         self._begun = int(held.get("begun", 0)) + 1
         self._deaths: dict[str, int] = dict(held.get("deaths", {}))
         # A document that is still written down as begun was the last thing its process did.
@@ -190,11 +190,7 @@ def write_receipt(out: Path, receipt: Receipt) -> None:
 
 
 def _read_receipt(out: Path, shard: Shard) -> dict[str, Any]:
-    path = out / _RECEIPTS / f"{shard.name}.json"
-    try:
-        return dict(json.loads(read_text(path)))
-    except ValueError as error:
-        raise FileError(path, f"damaged, not JSON: {error}") from None
+    return read_json(out / _RECEIPTS / f"{shard.name}.json")
 
 
 def missing_shards(out: Path, shards: Sequence[Shard]) -> list[Shard]:
