@@ -14,9 +14,9 @@ from hardner.types import Sentence
 
 Ints = NDArray[np.int64]
 FULL = 0.75
-"""A padded batch of which a larger share is filled is not worth laying end to end."""
+"""Laid end to end only where less than this share of a padded batch is filled."""
 LONGEST_SENTENCE = 4096
-"""Values that may lie end to end: each is compared with each."""
+"""The most values that lie end to end, as attention compares each with each."""
 
 
 @dataclass(frozen=True)
@@ -77,19 +77,23 @@ class Batch:
         """One task's sentences, given to many."""
         if self.tasks == tasks:
             return self
-        spread = {
-            name: value if name.startswith("table.") else _spread(value, tasks)
+
+        def expand(value: Tensor) -> Tensor:
+            return value.expand(tasks, *value.shape[1:])
+
+        inputs = {
+            name: value if name.startswith("table.") else expand(value)
             for name, value in self.inputs.items()
         }
-        rest = {n: _spread(getattr(self, n), tasks) for n in _PER_TASK}
-        return replace(self, inputs=spread, distinct=self.distinct, packed=self.packed, **rest)
-
-
-_PER_TASK = ("lengths", "tags", "domains", "mentions", "extent")
-
-
-def _spread(value: Tensor, tasks: int) -> Tensor:
-    return value.expand(tasks, *value.shape[1:])
+        return replace(
+            self,
+            inputs=inputs,
+            lengths=expand(self.lengths),
+            tags=expand(self.tags),
+            domains=expand(self.domains),
+            mentions=expand(self.mentions),
+            extent=expand(self.extent),
+        )
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class Ragged:
         """Lay the rows end to end."""
         lengths = np.array([*map(len, rows), 0], dtype=np.int64)
         starts = np.cumsum(lengths) - lengths
-        flat = np.concatenate([*rows, np.zeros(1, np.int64)])
+        flat = np.concatenate([*rows, np.zeros(1, np.int64)])  # never empty, so that -1 has a place
         to = [torch.from_numpy(a).to(device) for a in (flat, starts, lengths)]
         return cls(to[0], to[1], to[2], lengths)
 
@@ -116,6 +120,7 @@ class Ragged:
         position = torch.arange(width, device=rows.device)
         filled = position < self.lengths[rows].unsqueeze(-1)  # [..., width]
         index = self.starts[rows].unsqueeze(-1) + position
+        # Beyond a row's end lie the next one's values, and beyond the last nothing: mask and clamp.
         return self.values[index.clamp(max=self.values.shape[0] - 1)] * filled
 
 
@@ -149,6 +154,7 @@ class Store:
         self.mentions = np.array([*mentions, 0], np.int64)
         self._mentions = torch.from_numpy(self.mentions).to(device)
         self._domains = torch.tensor([*domains, 0], device=device)
+        # Only a GPU needs fixed shapes, and so an upper bound of the distinct values of a batch.
         self._counted: list[Ints] = []
         if features.counted and device.type != "cpu":
             self._counted = [*features.streams[features.counted], np.zeros(0, np.int64)]
@@ -156,8 +162,8 @@ class Store:
     def widths(self, rows: Ints) -> dict[str, int]:
         """How wide each stream of a batch of these rows must be; ``words`` counts the words.
 
-        On a GPU, where every shape is captured anew, all are the widest's, rounded up, and if the
-        rows are those of tasks, [M, B], ``distinct`` is how many values `Batch.distinct` tells of.
+        On a GPU, where every shape is captured anew, all are as wide as the widest, rounded up,
+        and for rows of tasks, [M, B], ``distinct`` is `Batch.distinct`.
         """
         wide = {n: int(s.widths[rows].max(initial=1)) for n, s in self.streams.items()}
         wide["words"] = int(self.tags.widths[rows].max(initial=1))
@@ -171,10 +177,7 @@ class Store:
         return wide
 
     def packed_widths(self, rows: Ints) -> dict[str, int]:
-        """As `widths`, for tasks [M, B] whose sentences are of different lengths.
-
-        Where padding would be much of such a batch, ``packed`` is what `Batch.packed` tells of.
-        """
+        """As `widths`, for tasks [M, B]; with ``packed`` where much would be padding."""
         wide = self.widths(rows)
         if self.packed:
             most = bucket(int(self.streams[self.packed].widths[rows].sum(1).max(initial=1)))
@@ -195,7 +198,7 @@ class Store:
 
     def batch(self, rows: Tensor, widths: Mapping[str, int]) -> Batch:
         """The sentences at rows [M, B] (-1 for none); a task's domain is its first sentence's."""
-        first = (rows >= 0).to(torch.uint8).argmax(1, keepdim=True)  # [M, 1]
+        first = (rows >= 0).to(torch.uint8).argmax(1, keepdim=True)  # [M, 1], of what is there
         return Batch(
             inputs={n: s.gather(rows, widths[n]) for n, s in self.streams.items()} | self.tables,
             lengths=self.tags.lengths[rows],
@@ -218,7 +221,7 @@ def bucket(width: int) -> int:
     """The next multiple of 16, and beyond 128 the next of 160, 192, 224, 256, 320, … ."""
     if width <= 128:
         return -(-width // 16) * 16
-    step = 1 << ((width - 1).bit_length() - 3)
+    step = 1 << ((width - 1).bit_length() - 3)  # a quarter of the power of two below
     return -(-width // step) * step
 
 
@@ -241,7 +244,7 @@ def group_by_width(
     if round_up:
         table = np.array([round_up(width) for width in range(int(widths.max(initial=0)) + 1)])
         widths = table[widths]
-    order = np.argsort(widths, kind="stable")[::-1].copy()
+    order = np.argsort(-widths, kind="stable")
     descending = -widths[order]
     start = 0
     while start < len(order):

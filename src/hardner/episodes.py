@@ -31,6 +31,7 @@ def random_numbers(*coordinates: Coordinate) -> Iterator[int]:
 
 def distinct(size: int, wanted: int, source: Iterator[int]) -> list[int]:
     """Distinct numbers below ``size`` in random order: a shuffle that stops when it has enough."""
+    # Fisher-Yates from the end; of the array it would shuffle, only what has moved is kept.
     moved: dict[int, int] = {}
     drawn = []
     for left in range(size, size - wanted, -1):
@@ -59,7 +60,7 @@ def shuffled(place: int, size: int, key: Sequence[int]) -> int:
             row = (row + _mix(column ^ key[turn])) % rows
             column = (column + _mix(row ^ key[turn + 1])) % columns
         place = row * columns + column
-        if place < size:
+        if place < size:  # cycle walking: still a permutation, as every round can be undone
             return place
 
 
@@ -130,7 +131,7 @@ def _pair(sources: Sources, shots: int, entities: bool, source: Iterator[int]) -
     sentences, usable = sources.sentences[domain], sources.bearing[domain]
     if len(sentences) < 2 * shots or (entities and len(usable) < shots):
         raise _too_few(domain, len(sentences), len(usable), 2 * shots)
-    if entities:
+    if entities:  # the query is of any sentences that the support has left
         support = [usable[place] for place in distinct(len(usable), shots, source)]
         taken = set(support)
         spare = (i for i in distinct(len(sentences), 2 * shots, source) if i not in taken)

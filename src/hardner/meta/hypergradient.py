@@ -48,6 +48,7 @@ def implicit(
     """
     solution = {n: p.detach().requires_grad_() for n, p in adapted.items() if n in grads}
     point = adapted | solution
+    # One gradient with a graph; every Hessian-vector product below is one more pass through it.
     values = losses(point, [t.loss for t in inner.terms], ())
     slope = merged_gradient(inner.terms, values, solution, create_graph=True)
     slope = {n: g for n, g in slope.items() if part_of(n) in inner.parts}

@@ -193,6 +193,7 @@ def loop(
 
         rate = torch.tensor(training.rate_at(iteration))
         drawn = [torch.from_numpy(r[own]) for r in (*rows.supports, rows.query)]
+        # Whatever changes shapes or terms needs a graph of its own; the rate is an input.
         key = (turn, tuple(widths.items()), *(tuple(r.shape) for r in drawn))
         losses, weights = replay(key, compute, [rate, *drawn])
         progress.iteration += 1

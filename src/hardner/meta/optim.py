@@ -40,6 +40,7 @@ class Optimizer:
         else:
             kinds = ("first", "second")
         state = {f"{k}.{n}": torch.zeros_like(p) for k in kinds for n, p in params.items()}
+        # Float64: in single precision 1 - beta ** steps loses digits where steps are few.
         if self.rule == "adamw" and params:
             device = next(iter(params.values())).device
             state["steps"] = torch.zeros((), dtype=torch.float64, device=device)
@@ -80,6 +81,7 @@ class Optimizer:
         new: Params = {}
         kept: State = {}
         for rate, names in _by_rate({name: rates[name] for name in grads}):
+            # v <- mu v + g + lambda theta; theta <- theta - alpha v
             moves, values = [grads[name] for name in names], [params[name] for name in names]
             if self.weight_decay:
                 moves = list(torch._foreach_add(moves, values, alpha=self.weight_decay))

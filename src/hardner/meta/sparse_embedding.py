@@ -40,6 +40,7 @@ def gather_rows(
     ids = torch.cat([batch.inputs["words"].flatten(1) for batch in batches], 1)  # [M, N]
     if table.shape[0] > 1 or ids.shape[1] >= table.shape[1]:
         return whole
+    # Each task's distinct rows become a small table of its own, and its ids places in there.
     rows, places = each_once(ids, ids.shape[1])
     pieces = places.split([batch.inputs["words"][0].numel() for batch in batches], 1)
     named = [
@@ -52,6 +53,7 @@ def gather_rows(
 def scatter_rows(grad: Tensor, rows: Tensor, table: Tensor) -> Tensor:
     """The gradient at the whole table [1, V, D], from that at rows [M, U] of it: [M, U, D]."""
     whole = table.detach().requires_grad_()
+    # What autograd does for a look-up is the scatter that is wanted, on any device.
     with torch.enable_grad():
         taken = embed(rows, whole)
     return torch.autograd.grad(taken, whole, grad)[0]

@@ -81,6 +81,7 @@ def merged_gradient(
     scale: dict[str, float] = {}
     total = torch.zeros((), device=next(iter(values.values())).device)
     for term in terms:
+        # With no sign for the encoder the loss is cut off from it (`measure`), so any weight does.
         anchor = term.signs.get("encoder") or 1.0
         total = total + anchor * values[term.loss].sum()
         for part in term.parts - {"encoder"}:
@@ -121,6 +122,7 @@ def _gradient(
 ) -> Params:
     if not leaves:
         return {}
+    # `materialize_grads`: a parameter that a loss does not touch has a gradient of zero, not None.
     grads = torch.autograd.grad(
         total,
         list(leaves.values()),

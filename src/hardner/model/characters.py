@@ -84,6 +84,7 @@ class Characters:
             states = self._lstm(scoped(params, "lstm"), vectors, lengths, mode)  # [M, N, L, R]
             half = self.recurrent // 2
             last = (lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, half)
+            # The forward state at the last letter, the backward one at the first.
             ends = states[..., :half].gather(2, last).squeeze(2), states[:, :, 0, half:]
             outs.append(torch.cat(ends, dim=-1) * (lengths > 0).unsqueeze(-1))
         return torch.cat(outs, dim=-1)
@@ -98,6 +99,7 @@ class Characters:
         windows = pad(vectors, (0, 0, 0, widest - 1)).unfold(2, widest, 1)  # [M, N, L, E, W]
         windows = windows.transpose(3, 4).flatten(3)  # [M, N, L, W * E]
         found = linear(windows, self._windows(params["filters.weight"]))  # [M, N, L, filters]
+        # Max-pooling commutes with the bias and the ReLU, which so see one vector a word.
         best = found.masked_fill(~there.unsqueeze(-1), -1e4).amax(2)
         return (best + params["filters.bias"].unsqueeze(1)).relu()
 

@@ -40,6 +40,7 @@ def choose_decoder(emissions: Tensor) -> Callable[[Tensor, Tensor], tuple[Tensor
 
 def _one_by_one(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
     """Token by token, batch last; the way back is found again instead of stored."""
+    # delta_t(y) = max_x (delta_t-1(x) + A[x, y]) + e_t(y), from outside, which is the last tag
     score = torch.full_like(emissions[:, :, 0].mT, -torch.inf)  # [M, S, B]
     score[:, -1] = 0
     scores = []

@@ -76,6 +76,7 @@ class ScaledPosterior:
         return (self.total[0].log() + self.unit).squeeze(1)
 
     def expected_counts(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        # P(y_t) = alpha_t(y) beta_t(y) / Z, in which the units of a token cancel
         share = weights.unsqueeze(1).to(self.total.dtype) / self.total  # [T + 1, M, 1, B]
         tags = self.joint[1:] * share[1:]
         with torch.autocast("cpu", enabled=False):
@@ -123,6 +124,7 @@ def _scaled_states(weights: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
     state = torch.zeros_like(weights[0])
     state[:, -1] = 1
     states, divisors = [state], [torch.ones_like(state[:, :1])]
+    # alpha_t = (A^T alpha_t-1) * e_t
     for t, weight in enumerate(weights.unbind(0), start=1):
         state = torch.bmm(steps, state) * weight
         if t % _RESCALE_EVERY == 0:
@@ -178,6 +180,7 @@ def stepwise_sweep(emissions: Tensor, steps: Tensor) -> StepwisePosterior:
     state = torch.full_like(both[:, :, 0], FLOOR)
     state[..., -1] = 0
     states, units = [state], []
+    # log alpha_t(y) = log sum_x exp(log alpha_t-1(x) + A[x, y]) + e_t(y)
     for emission in both.unbind(2):
         state = _log_sums(state.unsqueeze(-1) + ways, -2) + emission
         units.append(state.detach().amax(-1, keepdim=True))

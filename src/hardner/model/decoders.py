@@ -50,6 +50,7 @@ def constraints(tag_sets: Sequence[TagSet]) -> TransitionScores:
     width = max(len(t.tags) for t in tag_sets)
     pair = torch.full((len(tag_sets), width, width), FORBIDDEN)
     start, end = pair[:, 0].clone(), pair[:, 0].clone()
+    # Everything is forbidden until the scheme allows it, the tags of richer domains included.
     for i, tag_set in enumerate(tag_sets):
         n = len(tag_set.tags)
         first, follow, last = (torch.tensor(a) for a in allowed(tag_set.tags, tag_set.scheme))
@@ -83,6 +84,7 @@ def select(params: Params, domains: Tensor) -> Params:
     def own(p: Tensor) -> Tensor:
         if p.shape[0] == 1:
             return p[0, domains]
+        # By a flat index, whose gradient is an addition of rows and not a sorted scatter.
         return p.flatten(0, 1).index_select(0, tasks * p.shape[1] + domains)
 
     return {name: own(p) for name, p in params.items()}
@@ -110,12 +112,13 @@ def tag_loss(kind: DecoderKind, emissions: Emissions, batch: Batch) -> Tensor:
     a word over the tags of the domain, averaged over words whose tag the decoder can give.
     """
     scores, lengths, chain = emissions
-    scores = scores.float() if scores.dtype.itemsize < 4 else scores
+    scores = scores.float() if scores.dtype.itemsize < 4 else scores  # a softmax needs the digits
     tags = batch.tags.expand(scores.shape[:3])
     if kind == "crf":
         return mean_over(crf_loss(scores, lengths, *chain, tags), lengths > 0)
     foreign = chain.transitions.amax(1) == FORBIDDEN  # [M, C]: no tag may come before it
     values = cross_entropy(scores.masked_fill(foreign[:, None, None], UNSHOWN), tags)
+    # Left out: gold tags that the decoder cannot give, as the support showed none of them.
     known = scores.detach().gather(-1, tags.unsqueeze(-1)).squeeze(-1) > UNSHOWN / 2
     return mean_over(values, mask_of(lengths, values.shape[2]) & known)
 

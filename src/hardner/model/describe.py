@@ -101,7 +101,7 @@ def describe_tagger(tagger: Tagger) -> dict[str, Any]:
         "tag_sets": [asdict(tag_set) for tag_set in tagger.tag_sets],
         "heads": {name: _describe_head(head) for name, head in tagger.heads.items()},
     }
-    plain: dict[str, Any] = json.loads(json.dumps(found))
+    plain: dict[str, Any] = json.loads(json.dumps(found))  # tuples become lists, as when read
     return plain
 
 
@@ -258,6 +258,7 @@ def _lines(words: tuple[str, ...]) -> bytes:
     for word in words:
         if "\n" in word:
             raise HardnerError(f"{word!r} in the vocabulary does not fit on a line")
+    # Half a surrogate pair, which broken text may hold, is a word like any other.
     return "".join(f"{word}\n" for word in words).encode("utf-8", "surrogatepass")
 
 
@@ -273,7 +274,7 @@ def _content(files: Files, name: str) -> bytes:
 
 def parameter_shapes(tagger: Tagger) -> dict[str, tuple[int, ...]]:
     """The shape of each parameter, without drawing any."""
-    with torch.device("meta"):
+    with torch.device("meta"):  # tensors without memory
         return {name: tuple(p.shape) for name, p in tagger.init().items()}
 
 

@@ -123,6 +123,7 @@ class WordEncoder:
         x = dropout(torch.cat(inputs, dim=-1), mode)
         states = self._recurrent(scoped(params, "encoder.recurrent"), x, batch.lengths, mode)
         states = dropout(states, mode)  # [M, B, T, 2H]
+        # The sentence: each direction's state where it has read all words.
         last = (batch.lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, self.hidden)
         ends = states[..., : self.hidden].gather(2, last).squeeze(2)
         whole = torch.cat((ends, states[:, :, 0, self.hidden :]), dim=-1)
@@ -140,9 +141,9 @@ class WordEncoder:
             seen, place = each_once(forms.flatten(1), batch.distinct)
             vectors = self.characters(own, letters[seen], mode)  # [M, U, C]
             return embed(place.view_as(forms), vectors)
-        if forms.is_cuda:
+        if forms.is_cuda:  # to find the distinct ones would wait for the GPU
             return self.characters(own, letters[forms.flatten(1)], mode).view(*forms.shape, -1)
-        if own["table"].shape[0] == 1:
+        if own["table"].shape[0] == 1:  # shared letters: distinct forms of all tasks together
             seen, place = forms.unique(return_inverse=True)
             vectors = self.characters(own, letters[seen].unsqueeze(0), mode)  # [1, U, C]
             return vectors[0][place]
@@ -157,6 +158,7 @@ def each_once(ids: Tensor, most: int) -> tuple[Tensor, Tensor]:
 
     ids [M, N], of which no row has more than ``most`` values -> [M, most], 0 filling up, [M, N].
     """
+    # `torch.unique` has an output as long as its data says, which no CUDA graph can hold.
     ordered, order = ids.sort(dim=1)
     rank = pad((ordered[:, 1:] != ordered[:, :-1]).cumsum(1), (1, 0))  # [M, N]
     seen = ids.new_zeros(ids.shape[0], most).scatter(1, rank, ordered)

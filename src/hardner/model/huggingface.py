@@ -6,7 +6,7 @@ Nothing is fetched, and weights are safetensors.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -107,7 +107,8 @@ class BertEncoder:
         if axis == 1:
             ids, there = ids.flatten(0, 1).unsqueeze(0), there.flatten(0, 1).unsqueeze(0)
         fixed = _fixed(self.model, str(windows.device))
-        with _kernel(mode):
+        # Fused attention has no second derivative.
+        with sdpa_kernel(SDPBackend.MATH) if mode.twice else nullcontext():
             outs = [
                 functional_call(
                     self.model,
@@ -144,11 +145,6 @@ def bert_network(config: str) -> Any:
 def _fixed(model: Any, device: str) -> dict[str, Tensor]:
     """A network's buffers (position numbers, say) on a device."""
     return {name: value.to(device) for name, value in model.named_buffers()}
-
-
-def _kernel(mode: Mode) -> AbstractContextManager[None]:
-    # Fused attention has no second derivative.
-    return sdpa_kernel(SDPBackend.MATH) if mode.twice else nullcontext()
 
 
 def _bare(model: Any) -> Any:
@@ -239,12 +235,12 @@ def read_classifier(folder: str | Path) -> tuple[Tagger, Params]:
     except HardnerError as error:
         raise FileError(folder / "config.json", str(error)) from None
     weight, bias = _classifier(folder, len(config["id2label"]), encoder.size)
-    decoder = {
-        "decoder.weight": torch.stack([_row(weight, row, 0.0) for row in order]),  # [C, H]
-        "decoder.bias": torch.stack([_row(bias, row, UNSHOWN) for row in order]),  # [C]
-    }
-    tagger = Tagger(encoder, (tag_set,), "softmax")
-    return tagger, encoder.init(torch.Generator()) | {n: p[None, None] for n, p in decoder.items()}
+    # One more row, for tags of the scheme that the classifier does not have.
+    weight = torch.cat((weight, torch.zeros_like(weight[:1])))
+    bias = torch.cat((bias, torch.full_like(bias[:1], UNSHOWN)))
+    rows = [-1 if row is None else row for row in order]
+    decoder = {"decoder.weight": weight[None, None, rows], "decoder.bias": bias[None, None, rows]}
+    return Tagger(encoder, (tag_set,), "softmax"), encoder.init(torch.Generator()) | decoder
 
 
 def tags_of(names: Sequence[str], domain: str) -> tuple[TagSet, list[int | None]]:
@@ -255,11 +251,10 @@ def tags_of(names: Sequence[str], domain: str) -> tuple[TagSet, list[int | None]
     if OUTSIDE not in names:
         raise HardnerError(f"none of its labels is O: {', '.join(names)[:80]}")
     inside = [name for name in names if name != OUTSIDE]
-    matches = {name: _TAG.fullmatch(name) for name in inside}
-    parsed: dict[str, tuple[str, str]] = {}
-    for name in inside:
-        match = matches[name] if all(matches.values()) else None
-        parsed[name] = (_PREFIXES[match[1]], match[2] or _NAMELESS) if match else ("I", name)
+    matches = [_TAG.fullmatch(name) for name in inside]
+    parsed = {name: ("I", name) for name in inside}
+    if all(matches):
+        parsed = {m[0]: (_PREFIXES[m[1]], m[2] or _NAMELESS) for m in matches if m}
     used = {prefix for prefix, _ in parsed.values()}
     scheme = "IOBES" if used & {"E", "S"} else "IOB2" if "B" in used else "IO"
     labels = tuple(dict.fromkeys(label for _, label in parsed.values()))
@@ -291,7 +286,3 @@ def _classifier(folder: Path, tags: int, size: int) -> tuple[Tensor, Tensor]:
     if shapes != expected:
         raise FileError(folder, f"no linear layer of {tags} tags called classifier in its weights")
     return found["classifier.weight"], found["classifier.bias"]
-
-
-def _row(values: Tensor, row: int | None, missing: float) -> Tensor:
-    return torch.full_like(values[0], missing) if row is None else values[row]

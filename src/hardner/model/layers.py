@@ -46,7 +46,7 @@ def prefixed(scope: str, params: Mapping[str, Tensor]) -> Params:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``x @ weight.T + bias`` per task: x [M, ..., I], weight [M|1, O, I], bias [M|1, O]."""
-    if weight.shape[0] == 1:
+    if weight.shape[0] == 1:  # shared weights: all tasks' rows in one product
         return functional.linear(x, weight[0], None if bias is None else bias[0])
     if x.shape[0] == 1:
         x = x.expand(weight.shape[0], *x.shape[1:])
@@ -63,6 +63,7 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
     """Rows of a table per task: ids [M, ...], table [M|1, V, D] -> [M, ..., D]."""
     if table.shape[0] == 1:
         return functional.embedding(ids, table[0])
+    # All tables as one, each task's ids shifted to its own: one kernel instead of M.
     tasks, rows, _ = table.shape
     shift = torch.arange(tasks, device=ids.device).mul(rows).view(-1, *[1] * (ids.dim() - 1))
     return functional.embedding(ids + shift, table.flatten(0, 1))
@@ -82,6 +83,7 @@ def dropout(x: Tensor, mode: Mode) -> Tensor:
         return x
     if mode.among is None:
         return functional.dropout(x.contiguous(), mode.dropout)
+    # The mask of all tasks, of which this rank applies its own part.
     first, tasks = mode.among
     scale = functional.dropout(x.new_ones(tasks, *x.shape[1:]), mode.dropout)  # [all M, ...]
     return x * scale[first : first + x.shape[0]]

@@ -58,12 +58,13 @@ def choose_kernel(params: Params, x: Tensor, mode: Mode) -> str:
 def _torch(cell: CellKind, params: Params, x: Tensor, lengths: Tensor) -> Tensor:
     run: Callable[..., Any] = torch.lstm if cell == "lstm" else torch.gru
     size = params["weight_hh"].shape[-1]
+    # Padding is one more input feature, whose weight shuts the gates.
     padding = ~mask_of(lengths, x.shape[2]).unsqueeze(-1)
     x = torch.cat((x, padding.to(x.dtype)), dim=-1)  # [M, B, T, I + 1]
     shut = _shut(cell, size, x)[:, None].expand(*params["weight_ih"].shape[:-1], 1)
     weights = [torch.cat((params["weight_ih"], shut), dim=-1), *(params[n] for n in WEIGHTS[1:])]
     shape = x.shape[:-1]
-    if weights[0].shape[0] == 1:
+    if weights[0].shape[0] == 1:  # shared weights: all tasks are one
         x = x.flatten(0, 1).unsqueeze(0)
     zero = x.new_zeros(2, x.shape[1], size)
     state = (zero, zero) if cell == "lstm" else zero
@@ -96,6 +97,7 @@ def _gates(cell: CellKind, params: Params, x: Tensor, lengths: Tensor) -> Tensor
     The second direction is read from the end of the row, where the padding shuts its gates.
     """
     tasks, rows, width, inputs = x.shape
+    # A GRU's recurrent bias stands inside the reset gate and cannot be added here.
     bias = params["bias_ih"] + (params["bias_hh"] if cell == "lstm" else 0)  # [M|1, 2, R]
     weight = params["weight_ih"].expand(tasks, *params["weight_ih"].shape[1:])
     flat = x.transpose(1, 2).reshape(tasks, width * rows, inputs)  # [M, T*B, I]

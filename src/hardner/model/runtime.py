@@ -84,6 +84,7 @@ class CudaGraphRunner:
         if key not in self._graphs:
             self._graphs[key] = self._capture(compute, [i.to(device).clone() for i in inputs])
         graph, static, results = self._graphs[key]
+        # A graph reads and writes fixed addresses: inputs are copied in, results out.
         for place, value in zip(static, inputs, strict=True):
             place.copy_(value, non_blocking=True)
         graph.replay()
@@ -104,12 +105,12 @@ class CudaGraphRunner:
         before = [tensor.clone() for tensor in self.state]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
+        with torch.cuda.stream(side):  # as torch asks: warm up before capture, on another stream
             for _ in range(2):
                 compute(*static)
         torch.cuda.current_stream().wait_stream(side)
         with torch.no_grad():
-            torch._foreach_copy_(self.state, before)
+            torch._foreach_copy_(self.state, before)  # the warm-up may have moved it in place
         del before
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):

@@ -145,6 +145,7 @@ class _Gru(Function):
         hiddens, weight, *kept = ctx.saved_tensors
         layout: _Groups = ctx.layout
         back = layout.weights(weight).to(grad.dtype)  # [G, 3H, H]
+        # The state's gradient gathers along the way back; the weights' is taken once, at the end.
         dh = torch.zeros_like(hiddens[0])
         outer: list[Tensor] = []  # gradients of the input side
         inner: list[Tensor] = []  # gradients of the recurrent side

@@ -77,7 +77,7 @@ class Pieces:
         if known is None:
             found = tuple(piece for piece in self.split(word) if piece)
             known = found[: self.overlap] or (self.unknown,)
-            if len(self._cache) >= _REMEMBERED:  # threads may have gone past it
+            if len(self._cache) >= _REMEMBERED:  # at least: other threads add to it, too
                 self._cache.clear()
             self._cache[word] = known
         return known

@@ -48,7 +48,7 @@ class Tagger:
 
     def init(self, seed: int = 0) -> Params:
         """Fresh parameters of every part; the same seed gives the same numbers."""
-        rng = torch.Generator().manual_seed(seed)
+        rng = torch.Generator().manual_seed(seed)  # the order of the draws below is fixed
         params = self.encoder.init(rng)
         params |= self.init_decoder(rng)
         for name in sorted(self.heads):
@@ -92,7 +92,7 @@ class Tagger:
             mode: How to compute.
             cut: Losses whose gradient stops before the encoder.
         """
-        encoded = self.encoder(params, batch, mode)
+        encoded = self.encoder(params, batch, mode)  # once for all losses
         stopped = Encoded(encoded.words.detach(), encoded.whole.detach())
         found = {}
         for name in names:
@@ -133,6 +133,7 @@ class Tagger:
         """
         encoded = self.encoder(params, batch, SCORING)
         scores, lengths, chain = self.emissions(params, encoded, batch, domains)
+        # The best path of half-precision scores would depend on their rounding.
         scores = scores.float() if scores.dtype.itemsize < 4 else scores
         return viterbi(scores, lengths, *chain)[0]
 
