@@ -35,13 +35,22 @@ def row(page: Any, index: int) -> Any:
 
 
 def pick(page: Any, sentence: int, first: str, last: str | None = None) -> None:
-    """Drag from a word to another, or click one."""
+    """Drag from a word to another, or click one.
+
+    On a busy machine the page may still be laid out anew under the mouse, so that it meets another
+    word: then once more.
+    """
     start = row(page, sentence).get_by_text(first, exact=True).first
     end = row(page, sentence).get_by_text(last or first, exact=True).first
-    start.hover()
-    page.mouse.down()
-    end.hover()
-    page.mouse.up()
+    for _ in range(5):
+        start.hover()
+        page.mouse.down()
+        end.hover()
+        page.mouse.up()
+        picked = page.locator(".word.picked").all_inner_texts()
+        if picked and (picked[0], picked[-1]) == (first, last or first):
+            return
+    raise AssertionError(f"picked {picked} instead of {first} to {last or first}")
 
 
 def label(page: Any, sentence: int, first: str, key: str, last: str | None = None) -> None:
