@@ -16,8 +16,7 @@ from record import record
 from torch import Tensor
 from torchcrf import CRF
 
-from hardner.model.crf import crf_loss
-from hardner.model.crf_decode import viterbi
+from hardner.model.crf import crf_loss, viterbi
 
 BATCH, TOKENS, TAGS, ROUNDS = 256, 60, 9, 40
 

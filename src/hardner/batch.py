@@ -259,7 +259,7 @@ def group_by_width(
 
 def _labels(sentence: Sentence, tag_set: TagSet, index: Mapping[str, int]) -> tuple[Ints, Ints]:
     """The tags of a sentence, and how far each word's mention extends (`Batch.extent`)."""
-    extent = np.zeros(len(sentence), np.int64)
+    extent = np.zeros(len(sentence.tokens), np.int64)
     if not sentence.spans:
         return extent, extent
     for span in sentence.spans:
@@ -269,7 +269,7 @@ def _labels(sentence: Sentence, tag_set: TagSet, index: Mapping[str, int]) -> tu
             raise HardnerError(f"{_where(sentence)}: {message}")
         extent[span.start : span.end] = 1 if span.end - span.start == 1 else 2
     try:
-        tags = spans_to_tags(sentence.spans, len(sentence), tag_set.scheme)
+        tags = spans_to_tags(sentence.spans, len(sentence.tokens), tag_set.scheme)
     except HardnerError as error:
         raise HardnerError(f"{_where(sentence)}: {error}") from None
     return np.array([index[tag] for tag in tags], np.int64), extent

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hardner.model import crf, crf_decode, crf_forward
+from hardner.model import crf, crf_forward
 
 NEVER = -torch.inf
 Chains = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -25,7 +25,7 @@ def only(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
         return
     monkeypatch.setattr(crf, "scaled_sweep", lambda *_: None)
     if kernel == "parallel":
-        monkeypatch.setattr(crf_decode, "_one_by_one", crf_decode._by_halves)
+        monkeypatch.setattr(crf, "_one_by_one", crf._by_halves)
     else:
         monkeypatch.setattr(crf, "too_many_tags", lambda _: True)
         monkeypatch.setattr(crf_forward, "_MOST_CELLS", 1 << 8)

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.autograd import grad
 from torchcrf import CRF
 
-from hardner.model import crf, crf_decode
-from hardner.model.crf_decode import Runs, choose_decoder, marginals, run_marginals, viterbi
+from hardner.model import crf
+from hardner.model.crf import Runs, choose_decoder, marginals, run_marginals, viterbi
 
 SHAPES = [
     {"tasks": 1, "rows": 3, "tokens": 6, "tags": 3},
@@ -66,8 +66,8 @@ def test_best_paths_equal_enumeration(
 
 def test_many_tags_are_decoded_one_by_one_where_stretches_would_fill_the_memory() -> None:
     few, many = (torch.empty(3, 100, 60, tags, device="meta") for tags in (4, 50))
-    assert choose_decoder(few) is crf_decode._by_halves
-    assert choose_decoder(many) is crf_decode._one_by_one
+    assert choose_decoder(few) is crf._by_halves
+    assert choose_decoder(many) is crf._one_by_one
 
 
 @each_rule

@@ -10,7 +10,7 @@ from torch.autograd import grad, gradcheck, gradgradcheck
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hardner.model import crf, crf_forward
-from hardner.model.crf_decode import Runs, marginals, run_marginals, viterbi
+from hardner.model.crf import Runs, marginals, run_marginals, viterbi
 from hardner.model.crf_forward import parallel_sweep, scaled_sweep, stepwise_sweep
 
 

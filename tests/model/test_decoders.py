@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.batch import Batch, TagSet
-from hardner.model.crf_decode import viterbi
+from hardner.model.crf import viterbi
 from hardner.model.decoders import (
     Emissions,
     TransitionScores,

@@ -17,7 +17,7 @@ from hardner.batch import Batch, Ints, Store, TagSet
 from hardner.errors import HardnerError
 from hardner.meta.optim import Optimizer, clip
 from hardner.model.characters import Characters
-from hardner.model.crf_decode import marginals
+from hardner.model.crf import marginals
 from hardner.model.decoders import FORBIDDEN, UNSHOWN
 from hardner.model.encoders import WordEncoder
 from hardner.model.layers import SCORING, Mode, Params, mask_of

@@ -1,4 +1,4 @@
-"""Linear-chain conditional random field: scores, partition and loss.
+"""Linear-chain conditional random field: scores, partition, loss, best path and marginals.
 
 Every function takes ``emissions`` [M, B, T, C], ``lengths`` [M, B] (sentences are padded on the
 right; 0 is an empty sentence, whose only path is empty and scores 0), ``transitions``
@@ -7,6 +7,7 @@ score of minus infinity, or one far below the others. What lies in the padding h
 Gradients of any order are right, and nothing waits for a GPU or branches on its data.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -18,12 +19,17 @@ from hardner.model.crf_forward import (
     FLOOR,
     Posterior,
     as_precise,
+    halves,
+    join_stretches,
     parallel_sweep,
     scaled_sweep,
     stepwise_sweep,
     too_many_tags,
+    unhalve,
 )
 from hardner.model.layers import mask_of
+
+PADDING = -1
 
 
 class LinearChain(NamedTuple):
@@ -125,3 +131,125 @@ def _path_score(chain: LinearChain, tags: Tensor, mask: Tensor) -> Tensor:
     tagged = chain.emissions.gather(-1, path[:, :, 1:-1].unsqueeze(-1)).squeeze(-1)  # [M, B, T]
     scores = torch.cat((moved, tagged), dim=-1).clamp(min=FLOOR)
     return as_precise(scores).sum(-1)
+
+
+@torch.no_grad()
+def viterbi(
+    emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The best path [M, B, T], -1 in the padding, and its score [M, B].
+
+    The score is minus infinity if every path is forbidden.
+    """
+    chain = linear_chain(emissions, lengths, transitions, start, end)
+    kernel = choose_decoder(chain.emissions)
+    tags, scores = kernel(as_precise(chain.emissions), as_precise(chain.steps))
+    mask = mask_of(lengths, emissions.shape[2])
+    return tags.masked_fill(~mask, PADDING), (scores + chain.offset).to(emissions.dtype)
+
+
+def choose_decoder(emissions: Tensor) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """By halves on a GPU, unless tags are very many."""
+    one_by_one = emissions.device.type == "cpu" or too_many_tags(emissions)
+    return _one_by_one if one_by_one else _by_halves
+
+
+def _one_by_one(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
+    """Token by token, batch last; the way back is found again instead of stored."""
+    # delta_t(y) = max_x (delta_t-1(x) + A[x, y]) + e_t(y), from outside, which is the last tag
+    score = torch.full_like(emissions[:, :, 0].mT, -torch.inf)  # [M, S, B]
+    score[:, -1] = 0
+    scores = []
+    for emission in emissions.permute(2, 0, 3, 1).contiguous().unbind(0):
+        score = (score.unsqueeze(2) + steps.unsqueeze(-1)).amax(1) + emission
+        scores.append(score)
+    best = (score + steps[:, :, -1:]).amax(1)  # [M, B]
+    into = steps.mT.contiguous()  # [M, S, S], to, from
+    tag = torch.full_like(best, steps.shape[-1] - 1, dtype=torch.long)  # [M, B]
+    path = []
+    for score in torch.stack(scores).mT.contiguous().flip(0):  # [M, B, S]
+        tag = (score + into.gather(1, tag.unsqueeze(-1).expand_as(score))).argmax(-1)
+        path.append(tag)
+    return torch.stack(path[::-1], dim=-1), best
+
+
+def _by_halves(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
+    """By joining stretches, then choosing the tag in the middle of each, the longest first."""
+    levels = join_stretches(emissions, steps, torch.amax)
+    outside = steps.shape[-1] - 1
+    best, last = (levels[-1][:, :, :, outside] + steps[:, None, None, :, -1]).max(-1)  # [M, B, 1]
+    ahead = torch.full_like(last, outside)
+    for level in reversed(levels[:-1]):
+        left, right, _ = halves(level)  # [M, B, n, S, S]
+        pairs = left.shape[2]
+        first, final = ahead[:, :, :pairs], last[:, :, :pairs]
+        row = first[..., None, None].expand_as(left[..., :1, :])
+        column = final[..., None, None].expand_as(right[..., :1])
+        onward, back = left.gather(-2, row).squeeze(-2), right.gather(-1, column).squeeze(-1)
+        middle = (onward + back).argmax(-1)
+        ahead = unhalve(first, middle, ahead[:, :, pairs:])
+        last = unhalve(middle, final, last[:, :, pairs:])
+    return last, best.squeeze(-1)
+
+
+class Runs(NamedTuple):
+    """Tags of one or more tokens in a row, each run at a place in a sentence."""
+
+    task: Tensor  # [N]
+    row: Tensor  # [N], the sentence
+    start: Tensor  # [N], the first token
+    tags: Tensor  # [N, L], -1 behind the last
+
+
+def marginals(
+    emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor
+) -> Tensor:
+    """The probability of each tag of each token, 0 in the padding: [M, B, T, C]."""
+    chain = linear_chain(emissions, lengths, transitions, start, end)
+    tags, _ = posterior(chain).expected_counts(torch.ones_like(chain.offset))
+    return tags[..., :-1].to(emissions.dtype)
+
+
+def run_marginals(
+    emissions: Tensor,
+    lengths: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    runs: Runs,
+    opens: Tensor | None = None,
+    closes: Tensor | None = None,
+) -> Tensor:
+    """The probability that the tokens of each run have its tags: [N], 0 for one that does not fit.
+
+    With the tables of a tagging scheme, it is the probability of a span: that its tokens have its
+    tags and that it goes on at neither side. The ends of a sentence open and close every span.
+
+    Args:
+        opens: [C, C], whether a run that begins with one tag (column) may follow another (row).
+        closes: [C, C], whether a run that ends with one tag (row) may precede another (column).
+    """
+    tokens = emissions.shape[2]
+    longer = pad(emissions, (0, 0, 0, 1))  # one token outside behind the last
+    chain = linear_chain(longer, lengths, transitions, start, end)
+    pairs = posterior(chain).pair_marginals()  # [M, B, T + 1, S, S]
+
+    there, tags = runs.tags >= 0, runs.tags.clamp(min=0)  # [N, L]
+    count = there.sum(-1)
+    head, tail = tags[:, 0], tags.gather(1, count.unsqueeze(-1) - 1).squeeze(-1)
+    enter = pairs[runs.task, runs.row, runs.start, :, head]  # [N, S]
+    leave = pairs[runs.task, runs.row, (runs.start + count).clamp(max=tokens), tail]  # [N, S]
+    if opens is not None:
+        enter = enter * pad(opens, (0, 1, 0, 1), value=True).mT[head]
+    if closes is not None:
+        leave = leave * pad(closes, (0, 1, 0, 1), value=True)[tail]
+
+    task, row = runs.task.unsqueeze(-1), runs.row.unsqueeze(-1)  # [N, 1]
+    token = runs.start.unsqueeze(-1) + torch.arange(tags.shape[1], device=tags.device)
+    token = token.clamp(max=tokens)  # [N, L]
+    moved = pairs[task, row, token[:, 1:], tags[:, :-1], tags[:, 1:]]  # [N, L - 1]
+    reached = torch.cat((enter.sum(-1, keepdim=True), moved), dim=-1)
+    held = pairs.sum(-2)[task, row, token, tags]  # [N, L]
+    # The posterior is a Markov chain: P(y_1 .. y_n) = prod P(y_t-1, y_t) / prod P(y_t).
+    ratio = (reached / held).masked_fill(held == 0, 0).masked_fill(~there, 1)
+    return (ratio.prod(-1) * leave.sum(-1)).to(emissions.dtype)

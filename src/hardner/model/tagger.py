@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Batch, Features, Store, TagSet
-from hardner.model.crf_decode import viterbi
+from hardner.model.crf import viterbi
 from hardner.model.decoders import (
     DecoderKind,
     Emissions,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Ints, Store, TagSet, bucket, group_by_width
-from hardner.model.crf_decode import Runs, run_marginals, viterbi
+from hardner.model.crf import Runs, run_marginals, viterbi
 from hardner.model.decoders import Emissions, TransitionScores
 from hardner.model.encoders import Encoded, EncoderWithCopies, PieceEncoder
 from hardner.model.huggingface import BertEncoder
