@@ -211,7 +211,10 @@ def sentences(
     own = document.sentences
     if own and (not document.entities or any(s.spans or s.offsets is None for s in own)):
         return own
-    rows = [s.offsets or () for s in own] or list(_token_rows(document))
+    rows = [s.offsets or () for s in own] or [
+        tuple(tokenize(document.text[start:end], start))
+        for start, end in sentence_offsets(document)
+    ]
     firsts = [0, *accumulate(len(row) for row in rows)]
     offsets = [offset for row in rows for offset in row]
     starts = {start: index for index, (start, _) in enumerate(offsets)}
@@ -252,12 +255,11 @@ def sentences(
     )
 
 
-def _token_rows(document: Document) -> Iterator[tuple[Offset, ...]]:
-    """The tokens of each sentence; a passage's edge is always a sentence's edge."""
+def sentence_offsets(document: Document) -> Iterator[Offset]:
+    """The offsets of the sentences in a document's text; none crosses the edge of a passage."""
     edges = {0, len(document.text)}
     for passage in document.passages:
         edges |= {passage.start, passage.end}
     for left, right in pairwise(sorted(edges)):
-        text = document.text[left:right]
-        for start, end in split(text):
-            yield tuple(tokenize(text[start:end], left + start))
+        for start, end in split(document.text[left:right]):
+            yield left + start, left + end

@@ -16,12 +16,12 @@ from hardner.formats.brat import BRAT
 from hardner.formats.conll import CONLL
 from hardner.formats.docbin import DOCBIN
 from hardner.formats.doccano import DOCCANO
-from hardner.formats.format import HOLDABLE, Format, Place, Report, fit_document, reporting
+from hardner.formats.format import HOLDABLE, Format, Place, Report, reporting
 from hardner.formats.html import HTML
 from hardner.formats.jsonl import JSONL
 from hardner.formats.labelstudio import LABELSTUDIO
 from hardner.formats.medline import MEDLINE
-from hardner.formats.mention import check_document, make_mention
+from hardner.formats.mention import fit_document, make_mention
 from hardner.formats.ontonotes import ONTONOTES
 from hardner.formats.parquet import PARQUET
 from hardner.formats.plain import PLAIN_TEXT
@@ -164,18 +164,10 @@ def write(
     if chosen.write is None:
         raise HardnerError(f"{chosen.name} can be read but not written")
     options = _options(chosen, scheme)
-    with reporting(strict, report) as used:
-        chosen.write(_fitted(documents, path, chosen, used), path, used, **options)
-
-
-def _fitted(
-    documents: Iterable[Document], path: PathLike, format: Format, report: Report
-) -> Iterator[Document]:
     where = "<standard output>" if is_standard(path) else path
-    for document in documents:
-        place = Place(where, document=document.id)
-        check_document(document, place)
-        yield fit_document(document, format, report, place)
+    with reporting(strict, report) as used:
+        fitted = (fit_document(d, chosen, used, Place(where, document=d.id)) for d in documents)
+        chosen.write(fitted, path, used, **options)
 
 
 def _named(name: str) -> Format:

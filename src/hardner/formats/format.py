@@ -3,12 +3,11 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from hardner.errors import FileError
 from hardner.files import PathLike, shown_path
-from hardner.schemes import longest_non_overlapping
 from hardner.types import Document
 
 HOLDABLE = ("ids", "passages", "sentences", "scores", "identifiers", "overlaps", "fragments")
@@ -97,32 +96,3 @@ class Format:
     """Whether a folder of files can be read as one corpus."""
     read_line: Callable[[str, Place, Report], Document | None] | None = None
     """Of formats with a document a line: the document of one, None where it is left out."""
-
-
-def fit_document(document: Document, format: Format, report: Report, place: Place) -> Document:
-    """The document cut down to what the format holds; every loss is counted."""
-    holds = format.holds
-    if "ids" not in holds:
-        report.note("document id not kept", place)
-    if document.passages and "passages" not in holds:
-        report.note("passages not kept", place)
-    if document.sentences and "sentences" not in holds:
-        report.note("sentence and token bounds not kept", place)
-    kept = []
-    for entity in document.entities:
-        if entity.fragments and "fragments" not in holds:
-            report.add("discontinuous mention left out", place)
-            continue
-        if entity.score != 1.0 and "scores" not in holds:
-            report.add("score of a mention left out", place)
-            entity = replace(entity, score=1.0)
-        if entity.identifier and "identifiers" not in holds:
-            report.add("concept identifier left out", place)
-            entity = replace(entity, identifier="")
-        kept.append(entity)
-    if "overlaps" not in holds:
-        flat = longest_non_overlapping(kept)
-        if len(flat) < len(kept):
-            report.add("overlapping mention left out", place, len(kept) - len(flat))
-        kept = flat
-    return replace(document, entities=tuple(kept))

@@ -73,12 +73,8 @@ def _in_characters(text: str, extent: Offset, quoted: str) -> Offset:
 def _encode(document: Document, report: Report, place: Place) -> dict[str, Any]:
     result = [
         {
-            "value": {
-                "start": entity.start,
-                "end": entity.end,
-                "text": entity.text,
-                "labels": [entity.label],
-            },
+            "value": {key: getattr(entity, key) for key in ("start", "end", "text")}
+            | {"labels": [entity.label]},
             "id": f"e{number}",
             "from_name": "label",
             "to_name": "text",

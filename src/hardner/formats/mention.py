@@ -1,9 +1,11 @@
-"""Mentions and sentences that agree with their text, or an error with the place."""
+"""What readers and writers share: mentions that agree with their text, and fit a format."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from hardner.formats.format import Place
+from hardner.formats.format import Format, Place, Report
+from hardner.schemes import longest_non_overlapping
 from hardner.text import sentences
 from hardner.types import Document, Entity, Offset, Sentence
 
@@ -77,6 +79,36 @@ def check_document(document: Document, place: Place) -> None:
         offsets = sentence.offsets
         if offsets and sentence.tokens != tuple(text[start:end] for start, end in offsets):
             raise place.error(f"the tokens of sentence {sentence.id!r} are not those of its text")
+
+
+def fit_document(document: Document, format: Format, report: Report, place: Place) -> Document:
+    """The document, checked and cut down to what the format holds; every loss is counted."""
+    check_document(document, place)
+    holds = format.holds
+    if "ids" not in holds:
+        report.note("document id not kept", place)
+    if document.passages and "passages" not in holds:
+        report.note("passages not kept", place)
+    if document.sentences and "sentences" not in holds:
+        report.note("sentence and token bounds not kept", place)
+    kept = []
+    for entity in document.entities:
+        if entity.fragments and "fragments" not in holds:
+            report.add("discontinuous mention left out", place)
+            continue
+        if entity.score != 1.0 and "scores" not in holds:
+            report.add("score of a mention left out", place)
+            entity = replace(entity, score=1.0)
+        if entity.identifier and "identifiers" not in holds:
+            report.add("concept identifier left out", place)
+            entity = replace(entity, identifier="")
+        kept.append(entity)
+    if "overlaps" not in holds:
+        flat = longest_non_overlapping(kept)
+        if len(flat) < len(kept):
+            report.add("overlapping mention left out", place, len(kept) - len(flat))
+        kept = flat
+    return replace(document, entities=tuple(kept))
 
 
 def _outside(start: int, end: int, text: str) -> str:

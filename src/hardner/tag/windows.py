@@ -17,7 +17,7 @@ import numpy as np
 
 from hardner.batch import Ints, TagSet
 from hardner.schemes import non_overlapping, tags_to_spans
-from hardner.text import split, tokenize
+from hardner.text import sentence_offsets, tokenize
 from hardner.types import Document, Entity, Offset, Span
 
 LONGEST_WINDOW = 512
@@ -84,18 +84,14 @@ def windows_of(document: Document) -> Iterator[Window]:
 
 def windows_of_text(document: Document) -> Iterator[Window]:
     """The sentences found in a document's text, in characters; a passage's edge is an edge."""
-    edges = {0, len(document.text)}
-    for passage in document.passages:
-        edges |= {passage.start, passage.end}
-    for left, right in pairwise(sorted(edges)):
-        part = document.text[left:right]
-        for start, end in split(part):
-            if end - start > _SHORT:
-                yield from _cut(_tokens(part, start, end, left))
-            else:
-                offsets = tuple(tokenize(part[start:end], left + start))
-                tokens = tuple([document.text[a:b] for a, b in offsets])
-                yield Window(tokens, offsets, (offsets[0][0], offsets[-1][1]), cut=False)
+    text = document.text
+    for start, end in sentence_offsets(document):
+        if end - start > _SHORT:
+            yield from _cut(_tokens(text, start, end))
+        else:
+            offsets = tuple(tokenize(text[start:end], start))
+            tokens = tuple([text[a:b] for a, b in offsets])
+            yield Window(tokens, offsets, (offsets[0][0], offsets[-1][1]), cut=False)
 
 
 def windows_of_tokens(tokens: Sequence[str], first: int = 0) -> Iterator[Window]:
@@ -104,13 +100,13 @@ def windows_of_tokens(tokens: Sequence[str], first: int = 0) -> Iterator[Window]
     return _cut(zip(tokens, places, strict=True))
 
 
-def _tokens(text: str, start: int, end: int, shift: int) -> Iterator[tuple[str, Offset]]:
+def _tokens(text: str, start: int, end: int) -> Iterator[tuple[str, Offset]]:
     """The tokens of a part of the text, found a stretch at a time; space always parts tokens."""
     while start < end:
         space = _SPACE.search(text, min(end, start + _STRETCH), end)
         stop = space.start() if space else end
         for left, right in tokenize(text[start:stop], start):
-            yield text[left:right], (left + shift, right + shift)
+            yield text[left:right], (left, right)
         start = stop
 
 
