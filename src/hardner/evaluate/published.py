@@ -66,6 +66,15 @@ def published_mean(
     return None
 
 
+def published_row(
+    protocol: str, metric: str, size: Size, corpora: Sequence[str], names: Sequence[str]
+) -> list[PublishedValue | None]:
+    """The values on these corpora, and their mean."""
+    own = (protocol, metric, size)
+    values = [published_value(*own, corpus, names) for corpus in corpora]
+    return [*values, published_mean(*own, corpora, names)]
+
+
 def best_published(protocol: str, metric: str, size: Size, corpora: Sequence[str]) -> str | None:
     """The published method with the highest mean."""
     keys = [(protocol, metric, str(size), corpus) for corpus in (*corpora, MEAN)]

@@ -11,8 +11,8 @@ from hardner.evaluate.published import (
     MEAN,
     PublishedValue,
     best_published,
-    published_mean,
     published_names,
+    published_row,
     published_value,
 )
 from hardner.evaluate.table import IN_DOMAIN, SIGNIFICANCE_LEVEL, ResultTable, TableCell, TableRow
@@ -42,7 +42,9 @@ def table_grids(table: ResultTable) -> Iterator[Grid]:
             if any(cell.published for cell in cells):
                 lines.append(("- published", *(_published(cell.published) for cell in cells)))
                 lines.append(("- difference", *(_number(cell.difference, "+") for cell in cells)))
-        lines += _best_published(table, size)
+        own = (table.protocol, table.metric, size, table.corpora)
+        if best := best_published(*own):  # be it one of the rows or not
+            lines.append((f"best published: {best}", *map(_published, published_row(*own, [best]))))
         title = f"{table.protocol}: {_METRIC_NAMES[table.metric]}, {size_name(size)}"
         yield Grid(title, ("method", *columns), tuple(lines), tuple(_notes(table, size)))
     if shares := tuple(_in_domain_shares(table)):
@@ -51,15 +53,6 @@ def table_grids(table: ResultTable) -> Iterator[Grid]:
         )
         notes = ("linear between two shares; - where it never does",)
         yield Grid(title, ("method", *table.corpora), shares, notes)
-
-
-def _best_published(table: ResultTable, size: Size) -> Iterator[tuple[str, ...]]:
-    """The published row with the highest mean, whether it is one of ours or not."""
-    own = (table.protocol, table.metric, size)
-    if name := best_published(*own, table.corpora):
-        each = [published_value(*own, corpus, [name]) for corpus in table.corpora]
-        mean = published_mean(*own, table.corpora, [name])
-        yield (f"best published: {name}", *map(_published, (*each, mean)))
 
 
 def _in_domain_shares(table: ResultTable) -> Iterator[tuple[str, ...]]:

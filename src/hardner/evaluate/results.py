@@ -165,12 +165,8 @@ def read_configs(folder: Path) -> dict[str, ResultConfig]:
 @lru_cache(maxsize=1)
 def software_versions() -> dict[str, str]:
     """Versions of the package and of what decides its numbers."""
-    return {
-        "hardner": __version__,
-        "python": platform.python_version(),
-        "torch": version("torch"),
-        "numpy": version("numpy"),
-    }
+    others = {name: version(name) for name in ("torch", "numpy")}
+    return {"hardner": __version__, "python": platform.python_version(), **others}
 
 
 @lru_cache(maxsize=1)

@@ -7,13 +7,7 @@ from statistics import fmean, stdev
 
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import PROTOCOLS, Size
-from hardner.evaluate.published import (
-    MEAN,
-    PublishedValue,
-    published_mean,
-    published_names,
-    published_value,
-)
+from hardner.evaluate.published import MEAN, PublishedValue, published_names, published_row
 from hardner.evaluate.results import Result
 from hardner.evaluate.score import Metric
 from hardner.evaluate.significance import Comparison, compare, holm
@@ -186,12 +180,11 @@ def _table(protocol: str, results: Sequence[Result], metric: Metric) -> ResultTa
         for row in rows:
             # No paper has a row that learns from unlabelled text as well.
             names = [] if row.unlabelled else published_names(protocol, row.method, row.encoder)
-            each = [values.get((size, row, corpus), {}) for corpus in corpora]
-            for corpus, found in zip(corpora, each, strict=True):
-                theirs = published_value(protocol, metric, size, corpus, names)
-                cells[size, row, corpus] = TableCell(found, theirs)
-            theirs = published_mean(protocol, metric, size, corpora, names)
-            cells[size, row, MEAN] = TableCell(_sample_means(each), theirs)
+            theirs = published_row(protocol, metric, size, corpora, names)
+            ours = [values.get((size, row, corpus), {}) for corpus in corpora]
+            ours.append(_sample_means(ours))
+            for corpus, found, value in zip((*corpora, MEAN), ours, theirs, strict=True):
+                cells[size, row, corpus] = TableCell(found, value)
     return ResultTable(protocol, metric, corpora, sizes, rows, cells)
 
 
