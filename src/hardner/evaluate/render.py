@@ -131,7 +131,7 @@ def _published(theirs: PublishedValue | None) -> str:
 def pipe_table(grid: Grid) -> str:
     """Markdown, under a bold title."""
 
-    def line(cells: Sequence[str]) -> str:
+    def line(cells: Sequence[str]) -> str:  # a bare star would begin emphasis
         return "| " + " | ".join(cell.replace("*", "\\*") for cell in cells) + " |"
 
     rule = "|" + "---|" * len(grid.head)
@@ -196,22 +196,17 @@ def as_csv(tables: Sequence[ResultTable]) -> str:
         for (size, row, corpus), cell in table.cells.items():
             line = {"protocol": table.protocol, "metric": table.metric, "size": size}
             line |= vars(row) | {"corpus": corpus, "samples": len(cell.values)}
-            line |= {"mean": _six_digits(cell.mean), "deviation": _six_digits(cell.deviation)}
+            numbers = {"mean": cell.mean, "deviation": cell.deviation, "p_holm": cell.p_holm}
             if cell.published:
-                line["published"] = _six_digits(cell.published.value)
-                line |= {"source": cell.published.source}
-            line["difference"] = _six_digits(cell.difference)
+                line["source"] = cell.published.source
+                numbers |= {"published": cell.published.value, "difference": cell.difference}
             if (found := cell.comparison) and table.baseline:
-                numbers = (found.difference, found.low, found.high, found.effect, found.p)
                 line["baseline"] = table.label(table.baseline)
-                names = ("gain", "low", "high", "effect", "p", "p_holm")
-                line |= zip(names, map(_six_digits, (*numbers, cell.p_holm)), strict=True)
+                numbers |= {"gain": found.difference, "low": found.low, "high": found.high}
+                numbers |= {"effect": found.effect, "p": found.p}
+            line |= {name: f"{value:.6g}" for name, value in numbers.items() if value is not None}
             writer.writerow(line)
     return file.getvalue()
-
-
-def _six_digits(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
 
 
 def _each_grid(show: Callable[[Grid], str]) -> Callable[[Sequence[ResultTable]], str]:
