@@ -32,7 +32,7 @@ from hardner.evaluate.results import (
     software_versions,
 )
 from hardner.meta.experiment import Experiment
-from hardner.meta.experiment_table import load_experiment
+from hardner.meta.experiments import load_experiment
 from hardner.model.layers import Params
 
 

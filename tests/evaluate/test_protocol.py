@@ -16,10 +16,9 @@ from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.errors import prediction_file, read_predictions
 from hardner.evaluate.execute import EvaluationFolders, execute
-from hardner.evaluate.protocols import PROTOCOLS
+from hardner.evaluate.protocols import PROTOCOLS, SampleBook
 from hardner.evaluate.results import RESULT_KEY, ResultFile, read_configs, read_results
 from hardner.evaluate.runners import FittedRunner
-from hardner.evaluate.samples import SampleBook
 from hardner.evaluate.score import count_errors, score
 from hardner.evaluate.scorer import Scorer
 from hardner.evaluate.system import System

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from hardner import checkpoint
 from hardner.catalogue import builtin_rows
 from hardner.cli import app
-from hardner.config import merged, toml
+from hardner.config import merged, parse_key, toml
 from hardner.errors import HardnerError
 from hardner.meta.experiment import (
     DataSection,
@@ -21,13 +21,16 @@ from hardner.meta.experiment import (
     Experiment,
     InnerSection,
     TrainSection,
-    experiment,
-    parse_override,
-    read_experiment,
 )
-from hardner.meta.experiment_table import experiment_tables, load_experiment, run_name
+from hardner.meta.experiments import (
+    experiment,
+    experiment_tables,
+    load_experiment,
+    read_experiment,
+    run_name,
+    training_presets,
+)
 from hardner.meta.methods import METHODS
-from hardner.meta.presets import TRAINING_PRESETS
 
 ROOT = Path(__file__).parents[2]
 
@@ -96,7 +99,7 @@ def test_named_experiments_cover_every_method_and_target() -> None:
 
 
 def test_a_name_or_a_file_can_be_loaded_with_overrides(tmp_path: Path) -> None:
-    named = load_experiment("hgda/gene", parse_override("inner.steps", "3"))
+    named = load_experiment("hgda/gene", parse_key(Experiment, "inner.steps", "3"))
     assert (named.target, named.inner.steps) == ("Gene", 3)
     path = tmp_path / "my.own.toml"
     path.write_text(toml(named.table()))
@@ -167,7 +170,7 @@ def test_the_papers_values() -> None:
     assert (tong.training().rate, tong.train.warmup, tong.train.dropout) == (5e-5, 0.1, 0.1)
 
 
-@pytest.mark.parametrize("name", TRAINING_PRESETS)
+@pytest.mark.parametrize("name", training_presets())
 @pytest.mark.parametrize("kind", ["bilstm", "bigru", "transformer", "bert"])
 def test_every_preset_fits_every_encoder(name: str, kind: str) -> None:
     assert experiment({"preset": name, "encoder": {"kind": kind}}).encoder.kind == kind
@@ -176,7 +179,9 @@ def test_every_preset_fits_every_encoder(name: str, kind: str) -> None:
 def test_overrides_replace_the_file_and_the_file_the_preset() -> None:
     table = {"preset": "best", "train": {"rate": 0.5, "tasks": 2}}
     assert experiment(table).train.optimizer == "adamw"
-    over = merged(parse_override("train.rate", "0.25"), parse_override("preset", "paper"))
+    over = merged(
+        parse_key(Experiment, "train.rate", "0.25"), parse_key(Experiment, "preset", "paper")
+    )
     found = experiment(table, over)
     assert (found.train.rate, found.train.tasks, found.train.optimizer) == (0.25, 2, "sgd")
 
@@ -196,7 +201,7 @@ def test_overrides_replace_the_file_and_the_file_the_preset() -> None:
 )
 def test_overrides_are_read_by_the_type_of_their_key(key: str, text: str, expected: object) -> None:
     section, _, name = key.rpartition(".")
-    table = parse_override(key, text)
+    table = parse_key(Experiment, key, text)
     found = table[section][name] if section else table[name]
     assert (found, type(found)) == (expected, type(expected))
 
@@ -218,7 +223,7 @@ def test_overrides_are_read_by_the_type_of_their_key(key: str, text: str, expect
 )
 def test_wrong_overrides_are_refused(key: str, text: str, said: str) -> None:
     with pytest.raises(HardnerError) as found:
-        parse_override(key, text)
+        parse_key(Experiment, key, text)
     assert str(found.value).startswith(said)
 
 

@@ -25,7 +25,8 @@ from hardner.errors import HardnerError
 from hardner.evaluate.results import append_lines, cut_partial_line
 from hardner.evaluate.score import score
 from hardner.evaluate.scorer import Scorer
-from hardner.meta.experiment import Experiment, experiment
+from hardner.meta.experiment import Experiment
+from hardner.meta.experiments import experiment
 from hardner.meta.methods import method
 from hardner.model.layers import SCORING
 from hardner.tag.predictor import Predictor

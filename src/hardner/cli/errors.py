@@ -92,9 +92,8 @@ def _predicted(
     """What a model says of a corpus, as it is or fitted to a sample."""
     from hardner.corpora import Corpora
     from hardner.evaluate.errors import PredictedSentence
-    from hardner.evaluate.protocols import PROTOCOLS
+    from hardner.evaluate.protocols import PROTOCOLS, draw_sample
     from hardner.evaluate.runners import FittedRunner, Runner, UnchangedRunner
-    from hardner.evaluate.samples import draw_sample
     from hardner.evaluate.system import system_of_folder
     from hardner.model.runtime import resolve_device
 

@@ -167,7 +167,7 @@ class SystemLoader:
         """The system; with ``on_progress``, Ctrl-C stops its training where it can go on."""
         from hardner.evaluate.system import system_of_folder
         from hardner.evaluate.training import system_of_experiment
-        from hardner.meta.experiment_table import load_experiment, run_name
+        from hardner.meta.experiments import load_experiment, run_name
         from hardner.meta.methods import load_plugins
         from hardner.model.runtime import resolve_device
 

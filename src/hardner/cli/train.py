@@ -66,7 +66,7 @@ def train_command(
     from hardner.config import merged, toml
     from hardner.jobs.run_folder import MODEL_FOLDER
     from hardner.meta.distributed import join_ranks
-    from hardner.meta.experiment_table import load_experiment, run_name
+    from hardner.meta.experiments import load_experiment, run_name
     from hardner.meta.methods import load_plugins
     from hardner.meta.run import run_experiment
     from hardner.model.runtime import resolve_device
@@ -117,7 +117,7 @@ def experiments_command(
     """
     from fnmatch import fnmatchcase
 
-    from hardner.meta.experiment_table import experiment_tables, load_experiment
+    from hardner.meta.experiments import experiment_tables, load_experiment
 
     names = [name for name in experiment_tables() if fnmatchcase(name, f"*{pattern}*")]
     if not names:
@@ -135,8 +135,8 @@ def experiments_command(
 
 def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[str, dict[str, object]]:
     """The experiment's name, and what the dotted options say."""
-    from hardner.config import merged
-    from hardner.meta.experiment import parse_override
+    from hardner.config import merged, parse_key
+    from hardner.meta.experiment import Experiment
 
     names: list[str] = []
     overrides: dict[str, object] = {}
@@ -146,8 +146,9 @@ def _parsed(context: typer.Context, arguments: Sequence[str]) -> tuple[str, dict
             names.append(word)
             continue
         key, given, value = word.lstrip("-").partition("=")
+        text = value if given else next(words, "")
         try:
-            overrides = merged(overrides, parse_override(key, value if given else next(words, "")))
+            overrides = merged(overrides, parse_key(Experiment, key, text))
         except HardnerError as error:
             context.fail(str(error))
     if len(names) != 1:

@@ -7,7 +7,7 @@ from pathlib import Path
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.errors import write_predictions
-from hardner.evaluate.protocols import Protocol, Size
+from hardner.evaluate.protocols import Protocol, SampleBook, Size, draw_sample, sample_pool
 from hardner.evaluate.results import (
     Result,
     ResultFile,
@@ -16,7 +16,6 @@ from hardner.evaluate.results import (
     software_versions,
 )
 from hardner.evaluate.runners import Drawn, ScoredSamples, runner_for
-from hardner.evaluate.samples import SampleBook, draw_sample, sample_pool
 from hardner.evaluate.score import ErrorCounts
 from hardner.evaluate.system import System
 from hardner.types import Corpus

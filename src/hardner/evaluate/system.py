@@ -12,7 +12,8 @@ from hardner.catalogue import BENCHMARK
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Protocol, Size, TrainOn
 from hardner.jobs.run_folder import MODEL_FOLDER
-from hardner.meta.experiment import Experiment, read_experiment
+from hardner.meta.experiment import Experiment
+from hardner.meta.experiments import read_experiment
 from hardner.meta.methods import BASELINES
 from hardner.meta.run import EXPERIMENT_FILE
 from hardner.meta.source_data import corpora_of

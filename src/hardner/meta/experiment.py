@@ -1,14 +1,11 @@
-"""An experiment: all settings of a training run, from a TOML file and dotted overrides.
+"""An experiment: all settings of a training run.
 
 Every field is checked when it is made. Paths are relative to the folder of the command.
 """
 
 import json
-import tomllib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hardner.config import (
     ConfigTable,
@@ -17,20 +14,14 @@ from hardner.config import (
     Share,
     Whole,
     check_fields,
-    make,
-    merged,
-    parse_key,
 )
-from hardner.errors import FileError, HardnerError
-from hardner.files import read_text
+from hardner.errors import HardnerError
 from hardner.meta.hypergradient import MetaGradient
 from hardner.meta.loop import Training
 from hardner.meta.methods import METHODS, Method, MethodSettings, method, scaled
 from hardner.meta.optim import Optimizer
-from hardner.meta.presets import TRAINING_PRESETS, training_preset
 from hardner.model.decoders import DecoderKind
 from hardner.model.heads import Pooling
-from hardner.renamed import with_new_names
 
 
 @dataclass(frozen=True)
@@ -202,7 +193,7 @@ class Experiment:
 
     method: str = "hgda"
     preset: str = "paper"
-    """Values for the keys that are not set; see `hardner.meta.presets`."""
+    """Values for the keys that are not set; ``presets.toml`` has them."""
     target: str = ""
     """The domain whose corpora are left out of training; empty for none."""
     seed: int = 0
@@ -220,10 +211,6 @@ class Experiment:
         if self.method not in METHODS:
             known = f"there are {', '.join(METHODS)}; --plugin FILE.py adds your own"
             raise HardnerError(f"method: none is {self.method!r}; {known}")
-        if self.preset not in TRAINING_PRESETS:
-            raise HardnerError(
-                f"preset: none is {self.preset!r}; there are {', '.join(TRAINING_PRESETS)}"
-            )
         if self.method == "wpz" and self.decoder.kind != "softmax":
             raise HardnerError('decoder.kind: wpz compares words one by one: set it to "softmax"')
         if self.encoder.frozen and not self.method.startswith("multitask"):
@@ -270,31 +257,3 @@ class Experiment:
         """All values, as JSON and TOML can hold them."""
         plain: ConfigTable = json.loads(json.dumps(asdict(self)))
         return plain
-
-
-def experiment(table: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> Experiment:
-    """The preset's values, with those of a file and then the overrides on top."""
-    given = with_new_names(merged(table, overrides or {}))
-    # A preset depends on the kind of encoder, which the preset itself may set.
-    name = str(given.get("preset", Experiment.preset))
-    encoder = merged(training_preset(name, ""), given).get("encoder", {})
-    kind = encoder.get("kind", EncoderSection.kind) if isinstance(encoder, Mapping) else ""
-    return make(Experiment, merged(training_preset(name, str(kind)), given))
-
-
-def read_experiment(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
-    """The experiment of a TOML (or a run's JSON) file."""
-    text = read_text(path)
-    try:
-        table = json.loads(text) if Path(path).suffix == ".json" else tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
-        raise FileError(path, f"cannot be read: {error}") from None
-    try:
-        return experiment(table, overrides)
-    except HardnerError as error:
-        raise FileError(path, str(error)) from None
-
-
-def parse_override(key: str, text: str) -> ConfigTable:
-    """What ``--key text`` overrides."""
-    return parse_key(Experiment, key, text)

@@ -27,7 +27,8 @@ from hardner.jobs.run_folder import (
     open_run_folder,
 )
 from hardner.meta.distributed import ALONE, Ranks
-from hardner.meta.experiment import Experiment, read_experiment
+from hardner.meta.experiment import Experiment
+from hardner.meta.experiments import read_experiment
 from hardner.meta.log import TrainingLog
 from hardner.meta.loop import EpisodeRows, TrainingState, devel_loss, drawing, initial_state, loop
 from hardner.meta.network import build_network

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from hardner.corpora import Corpora
 from hardner.evaluate.execute import CellDone, EvaluationFolders, execute
-from hardner.evaluate.protocols import Protocol
+from hardner.evaluate.protocols import Protocol, SampleBook
 from hardner.evaluate.results import ResultFile, read_configs, read_results, record_config
-from hardner.evaluate.samples import SampleBook
 from hardner.evaluate.system import System
 from hardner.files import read_text
 from hardner.scale.engines import running
