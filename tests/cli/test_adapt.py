@@ -1,7 +1,6 @@
 """The command `hardner adapt`: its report, what it refuses, and that nothing is left half done."""
 
 import json
-import os
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -223,7 +222,7 @@ def test_ctrl_c_leaves_nothing(
     call: Command, model: Path, drugs: Path, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     owner, name = (crossval, "fit_samples") if where == "fitting" else (checkpoint, "save_file")
     monkeypatch.setattr(owner, name, interrupted)

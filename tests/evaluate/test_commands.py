@@ -1,7 +1,6 @@
 """The commands: evaluate, table, plot and errors, as a user calls them."""
 
 import json
-import os
 import signal
 from dataclasses import replace
 from itertools import count
@@ -208,7 +207,7 @@ def test_ctrl_c_stops_a_training_where_it_can_go_on(call, tmp_path, monkeypatch)
 
         def asked():  # after each iteration
             if next(done) == 2:
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
             return stop()
 
         return run_experiment(experiment, folder, on_progress, asked)

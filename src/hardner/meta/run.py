@@ -108,8 +108,8 @@ class _Run:
         self.device = resolve_device(experiment.device)
         self.source_data = load_source_data(experiment)
         self.fingerprint = self.source_data.fingerprint()
-        way, shares = experiment.build_method(), self.source_data.shares(experiment.data.shares)
-        self.method = replace(way, objective=replace(way.objective, shares=shares))
+        method, shares = experiment.build_method(), self.source_data.shares(experiment.data.shares)
+        self.method = replace(method, objective=replace(method.objective, shares=shares))
         self.training = experiment.training()
         with ranks.first():  # which keeps the word vectors it reads, for the others to find
             cache = folder.path.parent / "vectors"
@@ -164,7 +164,7 @@ class _Run:
         store = self.source_data.store(self.tagger, sources, self.device)
         rows_of = drawing(self.method, sources, train.tasks, train.shots, self.experiment.seed)
         names = np.repeat(sources.names, [len(s) for s in sources.sentences.values()])
-        domains: dict[int, list[str]] = {}
+        domains: dict[int, list[str]] = {}  # of the tasks that are drawn, for the log
 
         def draw(iteration: int) -> EpisodeRows:
             rows = rows_of(iteration)
@@ -173,14 +173,15 @@ class _Run:
 
         if not self.status.iteration:
             self._evaluate()
-        way = (self.tagger, self.method, self.training)
-        for step in loop(*way, store, draw, self.progress, self.ranks):
+        how = (self.tagger, self.method, self.training)
+        for step in loop(*how, store, draw, self.progress, self.ranks):
             done = step.iteration + 1
             self.status = replace(self.status, iteration=done)
             if self.log.add(step, domains.pop(step.iteration)):
                 self._report()
             if done == train.iterations or (devel.every and done % devel.every == 0):
                 self._evaluate()
+            # Ranks must agree on this, or one would wait for the others for ever.
             halting = self.status.finished or self.ranks.any(stop())
             if self.ranks.leads and (halting or done % train.save == 0):
                 self._save()

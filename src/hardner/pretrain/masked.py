@@ -152,12 +152,7 @@ def pretrain_steps(
 ) -> Iterator[Tensor]:
     """Train from where the optimiser stands, and yield each step's loss, still on its device.
 
-    Args:
-        transformer: The network.
-        optimizer: Of parameters from `init_masked`, on the text's device; changed in place.
-        text: Subword ids of the whole text, 16 bits each.
-        inside: Which subwords continue a word, [V].
-        training: Hyper-parameters.
+    ``text`` is the ids of all subwords, 16 bits each; ``inside`` [V] says which continue a word.
     """
     device = text.device
     if len(text) < training.width:

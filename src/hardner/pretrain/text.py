@@ -92,14 +92,7 @@ class EncodedText(NamedTuple):
 def load_encoded(
     text: PlainText, identity: Mapping[str, str], tokenizer: Tokenizer, folder: Path
 ) -> EncodedText:
-    """The subwords of a text, from the folder; encoded and kept there the first time.
-
-    Args:
-        text: The lines.
-        identity: That of the text; hashing large files takes long, so it is passed on.
-        tokenizer: What encodes it.
-        folder: Where the ids are kept.
-    """
+    """The subwords of a text with this identity, kept in the folder from the first time on."""
     about = folder / IDS_ABOUT
     key = {**identity, "tokenizer": short_hash(tokenizer.to_str().encode())}
     known = json.loads(about.read_bytes()) if about.is_file() else {}
