@@ -106,8 +106,8 @@ def test_tabs_turn_by_arrow(visit: Any, shared: Server) -> None:
     page = visit(shared)
     page.focus("#tabs [aria-selected=true]")
     press(page, "End")
-    expect(page.get_by_role("tab", name="Take away")).to_be_focused()
-    expect(page.get_by_role("tabpanel", name="Take away")).to_be_visible()
+    expect(page.get_by_role("tab", name="Export")).to_be_focused()
+    expect(page.get_by_role("tabpanel", name="Export")).to_be_visible()
     press(page, "ArrowRight")
     expect(page.get_by_role("tab", name="Types")).to_be_focused()
 
@@ -119,7 +119,7 @@ def test_readable_at_200_and_400_percent(visit: Any, shared: Server, width: int)
     page = visit(shared)
     page.set_viewport_size({"width": width, "height": 400})
     acts.open_document(page, f"zoom {width}")
-    for name in ("types", "adapt", "next", "models", "takeaway"):
+    for name in ("types", "adapt", "next", "models", "export"):
         page.click(f"#tab-{name}")
         wide = page.evaluate("() => document.documentElement.scrollWidth")
         assert wide <= width, name

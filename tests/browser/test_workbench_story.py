@@ -122,7 +122,7 @@ def _next(page: Any, shot: Any) -> None:
 
 
 def _take_away(page: Any) -> None:
-    page.click("#tab-takeaway")
+    page.click("#tab-export")
     with zipfile.ZipFile(io.BytesIO(_download(page, "Download model"))) as folder:
         assert any(name.endswith(".safetensors") for name in folder.namelist())
         assert not any(name.endswith((".pt", ".pkl", ".bin")) for name in folder.namelist())

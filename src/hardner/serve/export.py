@@ -40,7 +40,7 @@ def export_labels(
     found = _documents(database, by_sentence=unit == "sentence")
     first = next(found, None)
     if first is None:
-        raise Refused("there is no label to take away yet; label a sentence first")
+        raise Refused("there are no labels to export yet; label a sentence first")
     ending = row.endings[0] if row.endings else ".jsonl"
     target = folder / ("labels" if format == "brat" else f"labels{ending}")
     write(_with_plain_ids(chain([first], found)), target, format, scheme=scheme, report=Report())

@@ -1,4 +1,4 @@
-"""The report that users take away: one HTML page with the curve and the figures, no script."""
+"""The report that users download: one HTML page with the curve and the figures, no script."""
 
 from collections.abc import Iterator, Sequence
 from html import escape

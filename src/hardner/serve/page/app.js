@@ -15,7 +15,7 @@ import "./panels/types.js";
 import "./panels/adapt.js";
 import { next } from "./panels/next.js";
 import "./panels/models.js";
-import "./panels/takeaway.js";
+import "./panels/export.js";
 import { showFirst } from "./panels/tabs.js";
 import "./conflict.js";
 import { showHelp, singleKeys } from "./help.js";

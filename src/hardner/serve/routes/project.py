@@ -1,4 +1,4 @@
-"""The project as a whole: its state, and what users take away."""
+"""The project as a whole: its state, and exports of its labels and scores."""
 
 import tempfile
 from pathlib import Path

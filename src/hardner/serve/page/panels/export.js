@@ -1,11 +1,11 @@
-/** Take away: the model, the labels in any format, and a report. */
+/** Export: the model, the labels in any format, and a report. */
 import { on } from "../core/bus.js";
 import { h } from "../core/dom.js";
 import { project } from "../core/project.js";
 import { download } from "./download.js";
 import { tab } from "./tabs.js";
 
-const panel = tab("takeaway", "Take away");
+const panel = tab("export", "Export");
 const model = h("p", {});
 const format = h("select", { id: "export-format" });
 const scheme = h("select", { id: "export-scheme" });
