@@ -170,6 +170,22 @@ def test_without_a_model_labels_can_still_be_made(tmp_path):
             assert (answer.status_code, "no model" in answer.json()["error"]) == (409, True)
 
 
+def test_the_next_model_predicts_where_the_first_could_not_be_loaded(tmp_path):
+    asked = []
+
+    def load(path):
+        asked.append(path)
+        if len(asked) == 1:
+            raise HardnerError("a damaged model")
+        return Words()
+
+    with client(settings(tmp_path, load=load, adapt=adapting(tmp_path))) as http:
+        labelled(http)
+        http.post("/api/adapt", json={})
+        ended(http)
+        swept(http)
+
+
 def test_tagging_by_script(http):
     body = {"texts": ["😀 asthma and fever", ""], "min_score": 0.5}
     answer = http.post("/api/tag", json=body).json()

@@ -6,6 +6,7 @@ the server can be reached from other machines.
 """
 
 import hmac
+import re
 from collections.abc import Collection
 from ipaddress import ip_address
 
@@ -109,12 +110,8 @@ class RequestGuard:
 
 def _name(host: str) -> str | None:
     """The name in a Host header, without its port."""
-    if host.startswith("["):
-        name, closed, port = host[1:].partition("]")
-        port = port.removeprefix(":") if closed else "?"
-    else:
-        name, _, port = host.partition(":")
-    return name.lower().rstrip(".") if not port or port.isdecimal() else None
+    found = re.fullmatch(r"(\[[^\]]*\]|[^:\[]*)(:[0-9]*)?", host)
+    return found and found[1].strip("[]").lower().rstrip(".")
 
 
 def _is_ip(name: str) -> bool:

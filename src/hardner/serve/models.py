@@ -16,17 +16,15 @@ MODELS_KEPT = 3
 def list_models(database: Database) -> list[dict[str, Any]]:
     """The models whose files are there, newest first."""
     rows = database.execute(
-        """SELECT models.*, json_extract(runs.result, '$.f1') AS f1
+        """SELECT models.id, name, kind, labels, created, run, bytes, current,
+                  json_extract(runs.result, '$.f1') AS f1
            FROM models LEFT JOIN runs ON runs.id = run
            WHERE kind = 'base' OR bytes ORDER BY models.id DESC"""
     )
-    return [_as_json(row) for row in rows]
-
-
-def _as_json(row: sqlite3.Row) -> dict[str, Any]:
-    shown = dict(row) | {"labels": json.loads(row["labels"]), "current": bool(row["current"])}
-    del shown["mark"]
-    return shown
+    return [
+        {**dict(row), "labels": json.loads(row["labels"]), "current": bool(row["current"])}
+        for row in rows
+    ]
 
 
 def find_model(database: Database, number: int) -> dict[str, Any]:

@@ -33,7 +33,11 @@ class Predictions:
     def _continue(self) -> None:
         if not self._queued:
             self._queued = True
-            self._model.submit(self._predict_some, LATER)
+            self._model.submit(self._predict_some, LATER).add_done_callback(self._check)
+
+    def _check(self, outcome: Future[None]) -> None:
+        if outcome.exception() is not None:  # such as: no model could be loaded
+            self._queued = False
 
     def _predict_some(self, loaded: LoadedModel) -> None:
         self._queued = False

@@ -34,8 +34,6 @@ class Mention(BaseModel, extra="forbid"):
 
 
 class NewDocument(BaseModel, extra="forbid"):
-    """A text to add."""
-
     name: Annotated[Text, Field(max_length=200)] = ""
     text: Annotated[Text, Field(min_length=1)]
     entities: list[Mention] | None = None
@@ -43,15 +41,11 @@ class NewDocument(BaseModel, extra="forbid"):
 
 
 class NewDocuments(BaseModel, extra="forbid"):
-    """Texts to add."""
-
     documents: Annotated[list[NewDocument], Field(min_length=1, max_length=10_000)]
     held_out: bool = False
 
 
 class DocumentChange(BaseModel, extra="forbid"):
-    """What is to change; the rest stays."""
-
     name: Name | None = None
     held_out: bool | None = None
 

@@ -45,16 +45,12 @@ class StepBody(BaseModel, extra="forbid"):
 
 
 class NewType(BaseModel, extra="forbid"):
-    """A type of mention."""
-
     name: Name
     key: _Key | None = None
     colour: _Colour | None = None
 
 
 class TypeChange(BaseModel, extra="forbid"):
-    """What is to change; the rest stays."""
-
     name: Name | None = None
     key: _Key | None = None
     colour: _Colour | None = None

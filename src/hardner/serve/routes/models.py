@@ -20,8 +20,6 @@ _Texts = Annotated[list[Text], Field(max_length=1_000)]
 
 
 class AdaptBody(BaseModel, extra="forbid"):
-    """How to adapt."""
-
     keep: bool = False
     """Whether the model's own types stay beside the new ones."""
     force: bool = False
@@ -37,8 +35,6 @@ class SuggestBody(BaseModel, extra="forbid"):
 
 
 class TagBody(BaseModel, extra="forbid"):
-    """Texts to tag."""
-
     texts: _Texts
     labels: Annotated[list[Text], Field(max_length=100)] | None = None
     min_score: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -55,8 +51,6 @@ class EntityFound(BaseModel):
 
 
 class Tagged(BaseModel):
-    """What was found in a text."""
-
     entities: list[EntityFound]
 
 
