@@ -51,16 +51,11 @@ class TagSet:
 class Batch:
     """``M`` tasks of ``B`` sentences of up to ``T`` words; an empty sentence is padding."""
 
-    inputs: Mapping[str, Tensor]
-    """What the encoder reads: integers [M, B, ...], and its tables."""
-    lengths: Tensor
-    """Words of each sentence, [M, B]."""
-    tags: Tensor
-    """[M, B, T]; 0, which is ``O``, where a sentence has ended."""
-    domains: Tensor
-    """The domain of each task, [M]."""
-    mentions: Tensor
-    """How many mentions each sentence holds, [M, B]."""
+    inputs: Mapping[str, Tensor]  # what the encoder reads: integers [M, B, ...], and its tables
+    lengths: Tensor  # words of each sentence, [M, B]
+    tags: Tensor  # [M, B, T]; 0, which is ``O``, where a sentence has ended
+    domains: Tensor  # the domain of each task, [M]
+    mentions: Tensor  # how many mentions each sentence holds, [M, B]
     extent: Tensor
     """Of each word, [M, B, T]: 0 in no mention, 1 a mention by itself, 2 part of a longer one."""
     distinct: int | None = None
@@ -103,8 +98,7 @@ class Ragged:
     values: Tensor
     starts: Tensor
     lengths: Tensor
-    widths: Ints
-    """The lengths again, on the host, where the width of a batch is chosen."""
+    widths: Ints  # the lengths again, on the host, where the width of a batch is chosen
 
     @classmethod
     def of(cls, rows: Sequence[Ints], device: torch.device) -> "Ragged":

@@ -34,8 +34,7 @@ class TaskHardness:
     iteration: int
     domain: str
     weight: float
-    sentences: tuple[Sentence, ...]
-    """Of its query."""
+    sentences: tuple[Sentence, ...]  # of its query
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class HardnessCurve:
     """The mean weight of a domain's tasks, over stretches of a run."""
 
     domain: str
-    iterations: tuple[float, ...]
-    """The middle of each stretch in which the domain was drawn."""
+    iterations: tuple[float, ...]  # the middle of each stretch in which the domain was drawn
     weights: tuple[float, ...]
 
 
@@ -53,8 +51,7 @@ class Hardness:
     """What the log of a run says about hardness."""
 
     experiment: Experiment
-    used: bool
-    """Whether the run weighed its tasks by it."""
+    used: bool  # whether the run weighed its tasks by it
     weights: tuple[tuple[float, ...], ...]
     """Of the tasks of each iteration: Eq. 2 for the encoder."""
     domains: tuple[tuple[str, ...], ...]

@@ -71,12 +71,9 @@ class AdaptedParams(NamedTuple):
 class InnerStep(NamedTuple):
     """What a single step did."""
 
-    moved: Params
-    """The adapted parts."""
-    state: State
-    """Of the optimiser."""
-    values: dict[str, Tensor]
-    """The losses before it, [M] each."""
+    moved: Params  # the adapted parts
+    state: State  # of the optimiser
+    values: dict[str, Tensor]  # the losses before it, [M] each
     old: Params
     """The adapted parts with `InnerLoop.old` left out; ``moved`` itself where none is asked."""
 

@@ -53,10 +53,8 @@ class Training:
 class EpisodeRows(NamedTuple):
     """The sentences of an iteration, as rows of a store; -1 fills up."""
 
-    supports: tuple[Ints, ...]
-    """For each inner step in turn, [M, K]."""
-    query: Ints
-    """[M, K]."""
+    supports: tuple[Ints, ...]  # for each inner step in turn, [M, K]
+    query: Ints  # [M, K]
 
 
 def offsets(sources: Sources) -> dict[str, int]:
@@ -109,12 +107,9 @@ class TrainingStep(NamedTuple):
     """What an iteration found; its tensors stay on the device, so that nothing waits for them."""
 
     iteration: int
-    losses: Tensor
-    """Of each outer term and task, [terms, M]."""
-    weights: Tensor
-    """Of each part (in alphabetical order) and task, [parts, M]."""
-    seconds: float
-    """Since the iteration before."""
+    losses: Tensor  # of each outer term and task, [terms, M]
+    weights: Tensor  # of each part (in alphabetical order) and task, [parts, M]
+    seconds: float  # since the iteration before
 
 
 @dataclass

@@ -12,13 +12,7 @@ from hardner.meta.experiment import Experiment
 from hardner.meta.methods import heads_for
 from hardner.meta.source_data import SourceData
 from hardner.model.characters import ALPHABET, Characters
-from hardner.model.encoders import (
-    Encoder,
-    PieceEncoder,
-    WordEncoder,
-    start_letters,
-    vocabulary_of,
-)
+from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder, start_letters, vocabulary_of
 from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Params
 from hardner.model.subwords import Pieces

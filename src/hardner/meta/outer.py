@@ -14,14 +14,7 @@ from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.hypergradient import MetaGradient, check_meta_gradient, implicit
 from hardner.meta.inner import InnerLoop, adapt_tasks, expand_per_task, losses_on
 from hardner.meta.sparse_embedding import gather_rows, scatter_rows
-from hardner.meta.terms import (
-    Losses,
-    Term,
-    learners,
-    measure,
-    merged_gradient,
-    separate_gradient,
-)
+from hardner.meta.terms import Losses, Term, learners, measure, merged_gradient, separate_gradient
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 
@@ -72,12 +65,9 @@ class Objective:
 class OuterResult(NamedTuple):
     """What an iteration found."""
 
-    values: list[Tensor]
-    """The loss of each outer term, [M] each."""
-    weights: dict[str, Tensor]
-    """The weight of each task for each part, [M] each."""
-    grads: Params
-    """The gradient of the shared parameters, [1, ...] each."""
+    values: list[Tensor]  # the loss of each outer term, [M] each
+    weights: dict[str, Tensor]  # the weight of each task for each part, [M] each
+    grads: Params  # the gradient of the shared parameters, [1, ...] each
 
 
 def outer_step(

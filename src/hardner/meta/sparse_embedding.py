@@ -18,10 +18,8 @@ from hardner.model.layers import Params, embed, part_of
 class SparseRows(NamedTuple):
     """Parameters and batches that are about the tasks' own rows."""
 
-    params: Params
-    """With those rows alone of the table, [M, U, D]."""
-    batches: list[Batch]
-    """Which name them by their place in there."""
+    params: Params  # with those rows alone of the table, [M, U, D]
+    batches: list[Batch]  # which name them by their place in there
     rows: dict[str, Tensor]
     """By the table's name, where in the whole of it they stand, [M, U]; none: all is as it was."""
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from hardner.errors import HardnerError
 from hardner.model.layers import Params, part_of
 
+_Named = Mapping[str, Tensor]
 Losses = Callable[[Params, Collection[str], Collection[str]], dict[str, Tensor]]
 """(parameters, names of losses, those that must not reach the encoder) -> one loss a task, [M]."""
 
@@ -68,10 +69,7 @@ def measure(losses: Losses, params: Params, terms: Sequence[Term]) -> dict[str, 
 
 
 def merged_gradient(
-    terms: Sequence[Term],
-    values: Mapping[str, Tensor],
-    leaves: Mapping[str, Tensor],
-    create_graph: bool = False,
+    terms: Sequence[Term], values: _Named, leaves: _Named, create_graph: bool = False
 ) -> Params:
     """The signed gradient of all terms at the leaves by one backward pass.
 
@@ -94,10 +92,7 @@ def merged_gradient(
 
 
 def separate_gradient(
-    terms: Sequence[Term],
-    values: Mapping[str, Tensor],
-    leaves: Mapping[str, Tensor],
-    create_graph: bool = False,
+    terms: Sequence[Term], values: _Named, leaves: _Named, create_graph: bool = False
 ) -> Params:
     """The signed gradient by one backward pass a term.
 
@@ -118,7 +113,7 @@ def add_gradients(one: Params, other: Params) -> Params:
 
 
 def _gradient(
-    total: Tensor, leaves: Mapping[str, Tensor], create_graph: bool, retain: bool | None = None
+    total: Tensor, leaves: _Named, create_graph: bool, retain: bool | None = None
 ) -> Params:
     if not leaves:
         return {}

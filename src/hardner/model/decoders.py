@@ -27,21 +27,16 @@ UNSHOWN = -1e4
 class TransitionScores(NamedTuple):
     """Scores of tag sequences beside the emissions, per task."""
 
-    transitions: Tensor
-    """[M, C, C], from and to."""
-    start: Tensor
-    """[M, C]."""
-    end: Tensor
-    """[M, C]."""
+    transitions: Tensor  # [M, C, C], from and to
+    start: Tensor  # [M, C]
+    end: Tensor  # [M, C]
 
 
 class Emissions(NamedTuple):
     """Everything that decides the tags of a batch."""
 
-    scores: Tensor
-    """[M, B, T, C]."""
-    lengths: Tensor
-    """[M, B]."""
+    scores: Tensor  # [M, B, T, C]
+    lengths: Tensor  # [M, B]
     chain: TransitionScores
 
 

@@ -16,12 +16,7 @@ from hardner.errors import FileError, HardnerError
 from hardner.model.characters import Characters
 from hardner.model.encoders import Encoder, EncoderWithCopies, PieceEncoder, WordEncoder
 from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
-from hardner.model.huggingface import (
-    BertEncoder,
-    bert_network,
-    configuration,
-    read_classifier,
-)
+from hardner.model.huggingface import BertEncoder, bert_network, configuration, read_classifier
 from hardner.model.layers import Params
 from hardner.model.onnx import OnnxEncoder
 from hardner.model.subwords import Pieces, Splitter

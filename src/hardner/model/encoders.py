@@ -30,10 +30,8 @@ from hardner.types import Sentence
 class Encoded(NamedTuple):
     """An encoder's output for a batch."""
 
-    words: Tensor
-    """[M, B, T, H]."""
-    whole: Tensor
-    """One vector a sentence, the network's own summary of it, [M, B, H]."""
+    words: Tensor  # [M, B, T, H]
+    whole: Tensor  # one vector a sentence, the network's own summary of it, [M, B, H]
 
 
 class Encoder(Protocol):

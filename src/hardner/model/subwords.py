@@ -121,14 +121,10 @@ def overlap_of(limit: int) -> int:
 class PieceLayout(NamedTuple):
     """What a transformer reads of a batch, and where each word lies in it."""
 
-    pieces: Tensor
-    """[M, W, P]; 0 is padding."""
-    mask: Tensor
-    """Which pieces of a row see which: bool [M*W, 1, 1 or P, P]."""
-    heads: Tensor
-    """Where in all rows of its task a word's first piece lies, [M, B, T]."""
-    starts: Tensor
-    """Where a sentence's first piece lies, [M, B]."""
+    pieces: Tensor  # [M, W, P]; 0 is padding
+    mask: Tensor  # which pieces of a row see which: bool [M*W, 1, 1 or P, P]
+    heads: Tensor  # where in all rows of its task a word's first piece lies, [M, B, T]
+    starts: Tensor  # where a sentence's first piece lies, [M, B]
 
     def words(self, vectors: Tensor) -> Tensor:
         """The vectors of the words' first pieces: [M, W, P, H] -> [M, B, T, H]."""
