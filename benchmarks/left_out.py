@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from trials import Bench, Pool, trial
 
-from hardner.adapt.augmentation import negative_sentences
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
+from hardner.adapt.sample import negative_sentences
 from hardner.catalogue import BENCHMARK
 from hardner.corpora import Corpora
 from hardner.evaluate.system import with_word_vectors

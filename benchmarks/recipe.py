@@ -21,8 +21,8 @@ import torch
 from trials import Bench, Pool, trial
 
 from hardner import corpora
-from hardner.adapt.augmentation import negative_sentences
 from hardner.adapt.recipe import Recipe, recipe_for
+from hardner.adapt.sample import negative_sentences
 from hardner.catalogue import BENCHMARK
 from hardner.config import merged
 from hardner.evaluate.system import with_word_vectors

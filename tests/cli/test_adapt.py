@@ -12,7 +12,7 @@ from predict.adapted import DRUGS, RULE, known
 
 import hardner
 from hardner import checkpoint
-from hardner.adapt import cross_validation as crossval
+from hardner.adapt import forecast as crossval
 from hardner.adapt import workflow as adapting
 from hardner.formats import Report, write
 from hardner.types import Document, Entity

@@ -10,8 +10,8 @@ import tiny
 import torch
 from learn.test_fit import ROWS, RULE, SEEDS, target
 
-from hardner.adapt.augmentation import _FILE, negative_sentences
 from hardner.adapt.fit import fit_samples
+from hardner.adapt.sample import _FILE, negative_sentences
 
 
 def test_every_sentence_is_there_without_its_names():

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_fit import ROWS, RULE, SEEDS, target
 
-from hardner.adapt.augmentation import replace_mentions, with_mentions
 from hardner.adapt.fit import fit_samples
+from hardner.adapt.sample import replace_mentions, with_mentions
 from hardner.types import Sentence, Span
 
 

@@ -11,12 +11,18 @@ from adapted import DRUGS, RULE, known
 from hardner.adapt import checks
 from hardner.adapt import workflow as adapting
 from hardner.adapt.adapter import Adapter
-from hardner.adapt.augmentation import replace_mentions
 from hardner.adapt.checks import AdaptationRefused
-from hardner.adapt.cross_validation import count_spans, cross_validate, find_spans
 from hardner.adapt.fit import fit_samples
-from hardner.adapt.forecast import HeldOutScores, Interval, f1_of, forecast
-from hardner.adapt.sample import Sample, folds_of, parts_of
+from hardner.adapt.forecast import (
+    HeldOutScores,
+    Interval,
+    count_spans,
+    cross_validate,
+    f1_of,
+    find_spans,
+    forecast,
+)
+from hardner.adapt.sample import Sample, folds_of, parts_of, replace_mentions
 from hardner.adapt.workflow import adapt_predictor
 from hardner.batch import TagSet
 from hardner.errors import HardnerError

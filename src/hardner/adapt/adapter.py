@@ -15,11 +15,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hardner.adapt.augmentation import negative_sentences, replace_mentions
 from hardner.adapt.cached_layers import cache_lower_layers, cached_names, mean_decoder, upper_tagger
 from hardner.adapt.fit import fit_samples
 from hardner.adapt.recipe import Recipe
-from hardner.adapt.sample import Sample, folds_of, parts_of
+from hardner.adapt.sample import Sample, folds_of, negative_sentences, parts_of, replace_mentions
 from hardner.adapt.self_training import LONGEST_UNLABELLED
 from hardner.batch import Ints, Store, TagSet
 from hardner.model.layers import Params, part_of

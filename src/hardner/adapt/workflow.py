@@ -16,15 +16,16 @@ from torch import Tensor
 
 from hardner.adapt import checks
 from hardner.adapt.adapter import Adapter, average_params
-from hardner.adapt.cross_validation import (
+from hardner.adapt.examples import Examples, examples
+from hardner.adapt.forecast import (
     CrossValidation,
+    Forecast,
     count_fits,
     count_spans,
     cross_validate,
     find_spans,
+    forecast,
 )
-from hardner.adapt.examples import Examples, examples
-from hardner.adapt.forecast import Forecast, forecast
 from hardner.adapt.recipe import encoder_kind, recipe_for
 from hardner.adapt.sample import FOLDS, Sample
 from hardner.adapt.self_training import usable_sentences
@@ -32,8 +33,8 @@ from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.model.describe import load_model
 from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Model, Tagger
-from hardner.tag.added_heads import add_head, first_copy
+from hardner.model.tagger import Model, Tagger, copy_of_model
+from hardner.tag.added_heads import add_head
 from hardner.tag.calibration import best_temperature, loss_of
 from hardner.tag.predictor import Predictor
 from hardner.types import Progress, Sentence, Span
@@ -112,7 +113,7 @@ def adapt_predictor(
     before = _scores_as_it_is(predictor, given)
     known = checks.best_label(before)
     adapter = adapter_for(predictor, given.label, known)
-    text = _unlabelled(unlabelled or (), given, predictor.device, seed)
+    text = _unlabelled(unlabelled, given, predictor.device, seed) if unlabelled else ()
     sample = Sample(given.sentences, (seed,), text)
     models = count_fits(len(given.sentences), folds)
     tick = _ticker(on_progress, models + (_SELF_TRAINING_COST if text else 0))
@@ -166,7 +167,7 @@ def adapter_for(
     at the new one (a name and its F1). Without such a label they start from the encoder that comes
     with the predictor for new types.
     """
-    start = first_copy(Model(predictor.tagger, predictor.params))
+    start = copy_of_model(Model(predictor.tagger, predictor.params), 0)
     scheme = start.tagger.tag_sets[0].scheme
     tag_set = TagSet(_domain(predictor.tagger, label), (label,), scheme)
     decoder = _decoder_for(start, known[0]) if known and known[1] >= _USEFUL_HEAD_F1 else {}

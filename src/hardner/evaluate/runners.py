@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from hardner.adapt.adapter import Adapter, params_of_sample
-from hardner.adapt.augmentation import negative_sentences
-from hardner.adapt.sample import Sample
+from hardner.adapt.sample import Sample, negative_sentences
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences
 from hardner.batch import TagSet
 from hardner.errors import HardnerError

@@ -106,7 +106,8 @@ class Dialect:
 
     fields: frozenset[str]
     """The fields that are read, and those that mean nothing outside the tool."""
-    recognises: Callable[[dict[str, Any]], bool]
+    recognises: Callable[[dict[str, Any]], object]
+    """Whether, by its fields, a record is one of the tool's; true or false in a condition."""
     decode: Callable[[Record, Report], Document | None]
     """The document, its id empty where the record has none; None to leave the record out."""
     encode: Callable[[Document, Report, Place], dict[str, Any]]

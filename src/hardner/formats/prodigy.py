@@ -11,10 +11,6 @@ from hardner.formats.mention import make_sentence
 from hardner.types import Document, Offset
 
 
-def _recognises(fields: dict[str, Any]) -> bool:
-    return "spans" in fields or "_task_hash" in fields or "answer" in fields
-
-
 def _decode(record: Record, report: Report) -> Document | None:
     if (answer := record.string("answer")) not in ("", "accept"):
         report.add(f"task answered with {answer!r} left out", record.place)
@@ -77,7 +73,8 @@ def _tokens(text: str, offsets: list[Offset]) -> list[dict[str, Any]]:
 
 
 _FIELDS = frozenset({"id", "text", "spans", "tokens", "meta", "answer"})
-PRODIGY_DIALECT = Dialect(_FIELDS, _recognises, _decode, _encode)
+_ITS_OWN = frozenset({"spans", "_task_hash", "answer"})
+PRODIGY_DIALECT = Dialect(_FIELDS, _ITS_OWN.intersection, _decode, _encode)
 PRODIGY = json_format(
     "prodigy", "JSON lines of Prodigy", PRODIGY_DIALECT, holds=("ids", "sentences", "overlaps")
 )

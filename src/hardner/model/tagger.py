@@ -21,9 +21,9 @@ from hardner.model.decoders import (
     select,
     tag_loss,
 )
-from hardner.model.encoders import Encoded, Encoder
+from hardner.model.encoders import Encoded, Encoder, EncoderWithCopies
 from hardner.model.heads import Head, head_loss
-from hardner.model.layers import SCORING, Mode, Params, prefixed, scoped
+from hardner.model.layers import SCORING, Mode, Params, part_of, prefixed, scoped
 from hardner.types import Sentence
 
 PARTS = {"tag": "decoder", "domain": "critic"}
@@ -143,6 +143,29 @@ class Model(NamedTuple):
 
     tagger: Tagger
     params: Params
+
+
+def copy_of_model(model: Model, copy: int) -> Model:
+    """One copy of the encoder, where there are several, with the heads that read it."""
+    tagger, params = model
+    encoder = tagger.encoder
+    if not isinstance(encoder, EncoderWithCopies):
+        return model
+    first = len(tagger.tag_sets) - len(encoder.changed)
+    heads = slice(0, first) if copy == 0 else slice(first + copy - 1, first + copy)
+    tag_sets: tuple[TagSet, ...] = tagger.tag_sets[heads]
+    alone = replace(tagger, encoder=encoder.base, tag_sets=tag_sets)
+    reads = slice(copy * encoder.base.size, (copy + 1) * encoder.base.size)
+    own = encoder.params_of(params, copy)
+    for name, value in params.items():
+        if part_of(name) == "decoder":
+            cut = value[:, heads, : alone.tags]  # [1, D, C, ...]
+            if name == "decoder.weight":
+                cut = cut[..., reads]
+            elif name == "decoder.transitions":
+                cut = cut[..., : alone.tags]
+            own[name] = cut.contiguous()
+    return Model(alone, own)
 
 
 @lru_cache(maxsize=64)

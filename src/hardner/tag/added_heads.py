@@ -12,27 +12,20 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from hardner.batch import TagSet
 from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Model
+from hardner.model.tagger import Model, copy_of_model
 from hardner.tag.engine import EncodedTexts, Engine, Tokens
 from hardner.tag.windows import ScoredMention
 
 
-def first_copy(model: Model) -> Model:
-    """The model without what was added to it: where everything that is added starts."""
-    encoder = model.tagger.encoder
-    return _copy(model, encoder, 0) if isinstance(encoder, EncoderWithCopies) else model
-
-
 def add_head(model: Model, added: Model) -> Model:
-    """The model with the only head of another, and of its encoder what `first_copy` has not."""
+    """The model with the only head of another, and of its encoder what the first copy has not."""
     encoder = model.tagger.encoder
     base, changed = (
         (encoder.base, encoder.changed) if isinstance(encoder, EncoderWithCopies) else (encoder, ())
     )
-    start = first_copy(model).params
+    start = copy_of_model(model, 0).params
     names = tuple(
         name
         for name in start
@@ -100,7 +93,7 @@ class BranchedEngine:
         heads = (tuple(range(first)), *((first + i,) for i in range(len(encoder.changed))))
         engines = []
         for copy, own in enumerate(heads):
-            tagger, params = _copy(model, encoder, copy)
+            tagger, params = copy_of_model(model, copy)
             own_temperatures = tuple(temperatures[head] for head in own)
             engines.append(Engine(tagger, params, own_temperatures, device))
         return cls(tuple(engines), heads)
@@ -138,23 +131,3 @@ class BranchedEngine:
             asked = tuple(own.index(head) for head in heads if head in own)
             if asked:
                 yield engine, own, asked
-
-
-def _copy(model: Model, encoder: EncoderWithCopies, copy: int) -> Model:
-    """One copy of a branched encoder with the heads that read it."""
-    tagger, params = model
-    first = len(tagger.tag_sets) - len(encoder.changed)
-    heads = slice(0, first) if copy == 0 else slice(first + copy - 1, first + copy)
-    tag_sets: tuple[TagSet, ...] = tagger.tag_sets[heads]
-    alone = replace(tagger, encoder=encoder.base, tag_sets=tag_sets)
-    reads = slice(copy * encoder.base.size, (copy + 1) * encoder.base.size)
-    own = encoder.params_of(params, copy)
-    for name, value in params.items():
-        if part_of(name) == "decoder":
-            cut = value[:, heads, : alone.tags]  # [1, D, C, ...]
-            if name == "decoder.weight":
-                cut = cut[..., reads]
-            elif name == "decoder.transitions":
-                cut = cut[..., : alone.tags]
-            own[name] = cut.contiguous()
-    return Model(alone, own)
