@@ -7,25 +7,26 @@ BIN := .venv/bin
 TEXT ?= ../shared/text
 BUNDLED := src/hardner/assets/model
 READY := .venv/.ready
+TESTED_SET := requirements/tested.txt
 TESTED := .venv/.ready-to-test
 
-.PHONY: setup demo test lint docs model bench
+.PHONY: setup demo test lint docs model bench lock sbom
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
 	@:
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml $(TESTED_SET)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "hardner needs Python 3.11 or newer; name one: make PYTHON=python3.11"; exit 1; }
 	@echo "Setting up .venv (the first time takes some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint $(TESTED_SET) --editable .
 	@touch $@
 
 $(TESTED): $(READY)
 	@echo "Setting up what the tests need ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint $(TESTED_SET) --editable '.[dev]'
 	@touch $@
 
 demo: $(READY)
@@ -41,6 +42,23 @@ test: lint
 
 docs: $(TESTED)
 	@$(BIN)/mkdocs build --strict
+
+# The newest versions that pyproject.toml allows become the tested set, with their licences.
+lock:
+	@$(PYTHON) -m venv --clear build/lock
+	@build/lock/bin/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+	@build/lock/bin/python requirements/lock.py
+
+# What the wheel installs, as CycloneDX: build/hardner.cdx.json.
+sbom:
+	@$(PYTHON) -m venv --clear build/sbom
+	@build/sbom/bin/python -m pip install -qq --disable-pip-version-check --constraint $(TESTED_SET) .
+	@$(PYTHON) -m venv --clear build/cyclonedx
+	@build/cyclonedx/bin/python -m pip install -qq --disable-pip-version-check cyclonedx-bom
+	@build/cyclonedx/bin/cyclonedx-py environment build/sbom/bin/python --pyproject pyproject.toml \
+		--output-reproducible --of JSON --output-file build/hardner.cdx.json
+	@rm -rf build/lib build/bdist.* # setuptools would pack what lies there into a later wheel
+	@echo build/hardner.cdx.json
 
 # The bundled model, from text and corpora; it wants a GPU.
 model: $(READY)
