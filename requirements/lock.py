@@ -20,8 +20,9 @@ FOR_TESTS = {"dev", "test"}
 """Extras that only somebody who changes hardner installs."""
 HEAD = "# The versions that hardner is tested with, on Python 3.11. Made by: make lock\n"
 PAGE = """# Licences of what hardner installs
-hardner itself is Apache-2.0. Each package below stays under the licence of its own authors; none of them is part of the
-wheel. Made by `make lock` from the tested set, `requirements/tested.txt`, as the packages themselves declare it.
+hardner itself is Apache-2.0. Each package below stays under the licence of its own authors;
+none of them is part of the wheel. Made by `make lock` from the tested set,
+`requirements/tested.txt`, as the packages themselves declare it.
 
 | package | version | licence | needed by |
 |---|---|---|---|
@@ -75,7 +76,7 @@ def licence(package: Distribution) -> str:
 def rows() -> Iterator[str]:
     """A row of the page for each package, those that every installation has first."""
     always = needed()
-    extras = [extra for extra in metadata("hardner").get_all("Provides-Extra") or ()]
+    extras = metadata("hardner").get_all("Provides-Extra") or ()
     users: dict[str, list[str]] = {}
     for extra in extras:
         for name in needed(extra).keys() - always.keys():
