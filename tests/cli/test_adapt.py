@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import tiny
+from adapt.adapted import DRUGS, RULE, known
 from formats.command import Command
-from predict.adapted import DRUGS, RULE, known
 
 import hardner
 from hardner import checkpoint

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import tiny
 from formats.command import Command
-from predict.small_models import folder, predictor
+from tag.small_models import folder, predictor
 
 import hardner
 from hardner.export import quantise

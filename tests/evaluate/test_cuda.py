@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import tiny
 import torch
+from adapt.test_fit import ROWS, RULE, SEEDS, target
+from adapt.test_self_training import MORE, TAUGHT
 from evaluate.test_protocol import PLAN, lines, system, trained
-from learn.test_fit import ROWS, RULE, SEEDS, target
-from learn.test_lessons import MORE, TAUGHT
 
 from hardner.adapt.adapter import params_of_sample
 from hardner.adapt.fit import fit_samples

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import tiny
-from predict.small_models import predictor
+from tag.small_models import predictor
 
 from hardner.errors import HardnerError
 from hardner.export.check import ExportCheck, check_export, example_sentences, refuse_export

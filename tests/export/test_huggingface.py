@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
-from predict.small_models import predictor
+from tag.small_models import predictor
 from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,

@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 import tiny
 import torch
-from predict.small_models import predictor
+from tag.small_models import predictor
 
 import hardner
 from hardner.batch import Batch

@@ -5,7 +5,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from predict.small_models import predictor
+from tag.small_models import predictor
 
 from hardner.errors import HardnerError
 from hardner.export.onnx import onnx_graph

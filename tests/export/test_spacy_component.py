@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import spacy
-from predict.small_models import folder, predictor
 from spacy.tokens import Doc
+from tag.small_models import folder, predictor
 
 import hardner.export.spacy  # noqa: F401
 from hardner.errors import HardnerError

@@ -1,4 +1,4 @@
-"""One rank of a training in double precision, as `test_ranks` starts several: writes its end."""
+"""One rank of a training in double precision; `test_distributed` starts several: writes its end."""
 
 import sys
 from dataclasses import replace

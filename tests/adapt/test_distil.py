@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
-from predict.small_models import predictor
+from tag.small_models import predictor
 
 from hardner.adapt.distil import (
     _LONGEST,

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import small_models as models
 import tiny
 from formats.command import Command
+from tag import small_models as models
 
 import hardner
 from hardner.cli import outputs

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
-from learn.test_fit import ROWS, RULE, SEEDS, target
+from adapt.test_fit import ROWS, RULE, SEEDS, target
 
 from hardner.adapt.fit import fit_samples
 from hardner.adapt.sample import _FILE, negative_sentences

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from adapt.test_fit import ROWS, RULE, SEEDS, target
 from hypothesis import given
 from hypothesis import strategies as st
-from test_fit import ROWS, RULE, SEEDS, target
 
 from hardner.adapt.fit import fit_samples
 from hardner.adapt.sample import replace_mentions, with_mentions

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-import small_models as models
 from formats.command import Command
+from tag import small_models as models
 
 MODEL = models.folder()
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import one_rank
 import pytest
-import ranked
 import tiny
 import torch
 from safetensors.torch import load_file
@@ -75,14 +75,14 @@ def file_of(folder: Path, **values: Any) -> Path:
 @pytest.fixture(scope="module")
 def one() -> dict[str, dict[str, torch.Tensor]]:
     """Where a single process ends."""
-    return {case: ranked.trained(case) for case in ranked.CASES}
+    return {case: one_rank.trained(case) for case in one_rank.CASES}
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_any_number_of_ranks_ends_where_one_does(
     ranks: int, one: dict[str, dict[str, torch.Tensor]], tmp_path: Path
 ) -> None:
-    found = ended(started(ranks, ranked.__file__, str(tmp_path), "cpu"))
+    found = ended(started(ranks, one_rank.__file__, str(tmp_path), "cpu"))
     assert found == [(0, [])] * ranks
     for case, alone in one.items():
         ends = [load_file(tmp_path / f"{case}-{rank}.safetensors") for rank in range(ranks)]
@@ -98,10 +98,10 @@ def test_any_number_of_ranks_ends_where_one_does(
 def test_sums_over_ranks_are_captured_on_a_gpu(tmp_path: Path) -> None:
     """With as many ranks as there are GPUs, which may be one."""
     ranks = min(torch.cuda.device_count(), 4)
-    found = ended(started(ranks, ranked.__file__, str(tmp_path), "cuda"))
+    found = ended(started(ranks, one_rank.__file__, str(tmp_path), "cuda"))
     assert [code for code, _ in found] == [0] * ranks, found
-    for case in ranked.CASES:
-        alone = ranked.trained(case, device="cuda")
+    for case in one_rank.CASES:
+        alone = one_rank.trained(case, device="cuda")
         end = load_file(tmp_path / f"{case}-0.safetensors")
         for name, tensor in alone.items():
             torch.testing.assert_close(end[name], tensor, rtol=0, atol=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
-from learn.test_fit import ROWS, RULE, SEEDS, target
+from adapt.test_fit import ROWS, RULE, SEEDS, target
 
 from hardner.adapt.adapter import Adapter, init_target_head, o_bias_for
 from hardner.adapt.cached_layers import cache_lower_layers, mean_decoder, upper_tagger

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from learn.quadratic import N, Quadratic, problem, start
+from meta.quadratic import N, Quadratic, problem, start
 from torch import Tensor
 
 from hardner.errors import HardnerError
