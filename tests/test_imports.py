@@ -10,7 +10,7 @@ import hardner
 
 PACKAGE = Path(hardner.__file__).parent
 LAYERS = (
-    {"types", "errors", "seeds", "renamed"},
+    {"types", "errors", "seeds", "renamed", "unfinished"},
     {"config", "schemes", "text", "files", "folders", "weights"},
     {"checkpoint"},
     {"formats", "episodes", "batch", "vectors", "jobs"},

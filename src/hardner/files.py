@@ -11,7 +11,6 @@ import io
 import json
 import lzma
 import os
-import secrets
 import shutil
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 from hardner.errors import FileError
+from hardner.unfinished import unfinished
 
 PathLike = str | Path
 
@@ -253,17 +253,14 @@ def _beside(target: Path) -> Iterator[BinaryIO]:
     mode = target.stat().st_mode & 0o777 if target.exists() else None
     if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    spare = target.with_name(f".hardner-{secrets.token_hex(6)}.tmp")
-    try:
-        with spare.open("xb") as file:
+    with unfinished(target.parent) as spare:
+        with spare.open("r+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:
             spare.chmod(mode)
         spare.replace(target)
-    finally:
-        spare.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -3,15 +3,13 @@
 import ctypes
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from hardner.errors import FileError
+from hardner.unfinished import unfinished
 
-TEMPORARY = ".hardner-"
-"""How the names of unfinished files and folders begin; a killed process leaves some behind."""
 _AT_FDCWD = -100
 """Linux: paths are relative to the working folder."""
 _RENAME_EXCHANGE = 2
@@ -30,14 +28,14 @@ def atomic_folder(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=path.parent) as aside:
-            fresh = Path(aside, "new")
+        with unfinished(path.parent, is_dir=True) as aside:
+            fresh = aside / "new"
             fresh.mkdir()
             yield fresh
             # Files before the folder that names them, and both before the folder is in its place.
             for inner in (*fresh.iterdir(), fresh) if durable else ():
                 _sync(inner)
-            _replace(fresh, path, Path(aside, "old"))
+            _replace(fresh, path, aside / "old")
             if durable:
                 _sync(path.parent)
     except OSError as error:
