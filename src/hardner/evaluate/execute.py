@@ -129,9 +129,7 @@ class _Evaluation:
             seconds=0.0,
         )
 
-    def _keep(
-        self, scored: ScoredSamples, size: Size, unscored: Mapping[int, Result]
-    ) -> CellDone:
+    def _keep(self, scored: ScoredSamples, size: Size, unscored: Mapping[int, Result]) -> CellDone:
         results = []
         for sample, labels in zip(scored.samples, scored.scores, strict=True):
             whole = sum(labels.values(), ErrorCounts())

@@ -252,4 +252,3 @@ def for_corpus(model: Model, corpus: Corpus) -> tuple[Model, int]:
         for name, value in params.items()
     }  # decoders [1, D, ...] -> [1, 1, ...]
     return Model(tagger.with_domains([first]), mean), 0
-
