@@ -8,6 +8,7 @@ from hardner.formats.json_records import Dialect, Record, json_format
 from hardner.formats.labelstudio import LABELSTUDIO_DIALECT
 from hardner.formats.mention import parse_range
 from hardner.formats.prodigy import PRODIGY_DIALECT
+from hardner.formats.token_records import TOKENS_DIALECT
 from hardner.types import Document, Entity, Passage, Sentence, Span
 
 
@@ -54,9 +55,7 @@ def decode_document(record: Record, report: Report) -> Document:
 
 
 def _decode_sentence(record: Record) -> Sentence:
-    place, tokens = record.place, record.items("tokens")
-    if not all(isinstance(token, str) for token in tokens):
-        raise place.error('"tokens" is not a list of strings')
+    place, tokens = record.place, record.strings("tokens")
     spans = []
     for span in record.items("spans"):
         try:
@@ -68,7 +67,7 @@ def _decode_sentence(record: Record) -> Sentence:
     offsets = tuple(record.ranges("offsets"))
     if given and len(offsets) != len(tokens):
         raise place.error(f"{len(tokens)} tokens and {len(offsets)} offsets in a sentence")
-    return Sentence(tuple(tokens), tuple(spans), record.string("id"), offsets if given else None)
+    return Sentence(tokens, tuple(spans), record.string("id"), offsets if given else None)
 
 
 JSONL = json_format(
@@ -77,6 +76,7 @@ JSONL = json_format(
     LABELSTUDIO_DIALECT,
     DOCCANO_DIALECT,
     PRODIGY_DIALECT,
+    TOKENS_DIALECT,
     Dialect(
         fields=frozenset({"id", "text", "entities", "sentences", "passages"}),
         recognises=lambda fields: "entities" in fields or "passages" in fields,
