@@ -6,8 +6,8 @@ from adapted import labelled
 from hardner.adapt.examples import (
     LONGEST_LEARNT,
     examples,
-    labelled_sentences,
-    unlabelled_sentences,
+    read_labelled,
+    read_unlabelled,
 )
 from hardner.errors import HardnerError
 from hardner.formats import Report, write
@@ -103,26 +103,26 @@ def test_a_sentence_whose_mention_cuts_a_token_is_left_out_and_counted():
     """It would teach that it holds no mention."""
     report = Report()
     given = [(TEXT, [(4, 7, "Gene"), (22, 27, "Device")])]
-    found = labelled_sentences(given, report=report)
+    found = read_labelled(given, report=report)
     assert [s.tokens[0] for s in found] == ["A", "He"]
     (line,) = report.lines()
     assert line == "given: document '0': a mention cuts a token: its sentence is left out"
-    kept = labelled_sentences(given, "Device")  # of no concern to who learns another label
+    kept = read_labelled(given, "Device")  # of no concern to who learns another label
     assert [s.tokens[0] for s in kept] == ["The", "A", "He"]
 
 
 def test_a_mention_in_pieces_and_one_across_sentences_are_left_out_with_their_sentences():
     pieces = Entity(4, 13, "X", "p53s were", fragments=((4, 8), (14, 18)))
     across = Entity(22, 42, "X", TEXT[22:42])
-    found = labelled_sentences([Document("d", TEXT, (pieces, Entity(43, 47, "X", "went")))])
+    found = read_labelled([Document("d", TEXT, (pieces, Entity(43, 47, "X", "went")))])
     assert [s.tokens[0] for s in found] == ["A", "He"]
-    found = labelled_sentences([Document("d", TEXT, (across, Entity(4, 8, "X", "p53s")))])
+    found = read_labelled([Document("d", TEXT, (across, Entity(4, 8, "X", "p53s")))])
     assert [s.tokens[0] for s in found] == ["The"]
 
 
 def test_text_without_spaces_is_refused_with_the_reason():
     with pytest.raises(HardnerError, match=r"'支架' cuts a token, .* without spaces \(Chinese"):
-        labelled_sentences([("患者接受了支架植入术", [(5, 7, "Device")])])
+        read_labelled([("患者接受了支架植入术", [(5, 7, "Device")])])
 
 
 def test_what_sentences_are_made_of(tmp_path):
@@ -133,13 +133,13 @@ def test_what_sentences_are_made_of(tmp_path):
     (one,) = {
         (s.tokens, s.spans)
         for given in ([document], [pair], path, str(path))
-        for s in labelled_sentences(given)
+        for s in read_labelled(given)
     }
     assert one == (("A", "stent", "was", "placed", "."), (Span(1, 2, "Device"),))
     sentence = Sentence(*one)
-    assert labelled_sentences([sentence, document])[0] is sentence
+    assert read_labelled([sentence, document])[0] is sentence
     for given in ([document], [document.text], path, str(path), [sentence]):
-        assert [(s.tokens, s.spans) for s in unlabelled_sentences(given)] == [(one[0], ())]
+        assert [(s.tokens, s.spans) for s in read_unlabelled(given)] == [(one[0], ())]
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def test_what_sentences_are_made_of(tmp_path):
 )
 def test_what_is_no_labelled_text_is_one_line(item):
     with pytest.raises(HardnerError, match="item 1 of what is to be learnt is not a Sentence, a D"):
-        labelled_sentences([("a stent", []), item])
+        read_labelled([("a stent", []), item])
 
 
 def test_nothing_that_can_be_gone_through_is_one_line():
     with pytest.raises(HardnerError, match="learning takes a path or labelled sentences, got None"):
-        labelled_sentences(None)
+        read_labelled(None)
 
 
 def test_repeats_and_nested_mentions_are_left_out_and_said():

@@ -42,7 +42,7 @@ class Examples:
         return sum(len(sentence.spans) for sentence in self.sentences)
 
 
-def labelled_sentences(
+def read_labelled(
     given: LabelledData,
     label: str | None = None,
     *,
@@ -110,7 +110,7 @@ def _meets(sentence: Sentence, entity: Entity) -> bool:
     return any(left < end and start < right for (left, right), (start, end) in pairs)
 
 
-def unlabelled_sentences(given: UnlabelledData) -> Iterator[Sentence]:
+def read_unlabelled(given: UnlabelledData) -> Iterator[Sentence]:
     """The sentences of a path, or of texts, documents and sentences; labels do not count."""
     for item in read(given, report=Report()) if isinstance(given, str | Path) else given:
         document = Document("", item) if isinstance(item, str) else item

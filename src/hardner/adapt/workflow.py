@@ -21,8 +21,8 @@ from hardner.adapt.examples import (
     LabelledData,
     UnlabelledData,
     examples,
-    labelled_sentences,
-    unlabelled_sentences,
+    read_labelled,
+    read_unlabelled,
 )
 from hardner.adapt.fit import OnStep, one_thread
 from hardner.adapt.forecast import (
@@ -118,7 +118,7 @@ def adapt_predictor(
     """
     began = time.perf_counter()
     report = Report()
-    given = examples(labelled_sentences(labelled, label, report=report), label)
+    given = examples(read_labelled(labelled, label, report=report), label)
     if keep and given.label in predictor.labels:
         taken = f"the model finds {given.label!r} already"
         raise HardnerError(f"{taken}; name the new type otherwise, or do not keep the model's own")
@@ -128,7 +128,7 @@ def adapt_predictor(
     adapter = adapter_for(predictor, given.label, known)
     text: tuple[Sentence, ...] = ()
     if unlabelled is not None:
-        text = _unlabelled(unlabelled_sentences(unlabelled), given, predictor.device, seed)
+        text = _unlabelled(read_unlabelled(unlabelled), given, predictor.device, seed)
     sample = Sample(given.sentences, (seed,), text)
     on_step = _counter(on_progress, count_steps(adapter, sample, folds))
     folded = cross_validate(adapter, sample, folds, on_step)

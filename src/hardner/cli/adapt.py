@@ -135,11 +135,11 @@ def adapt_command(
 
 
 def _labelled(path: str, label: str | None, format: str | None) -> "Examples":
-    from hardner.adapt.examples import examples, labelled_sentences
+    from hardner.adapt.examples import examples, read_labelled
 
     report = Report()
     try:
-        found = examples(labelled_sentences(path, label, format=format, report=report), label)
+        found = examples(read_labelled(path, label, format=format, report=report), label)
     except FileError:
         raise
     except HardnerError as error:
@@ -150,9 +150,9 @@ def _labelled(path: str, label: str | None, format: str | None) -> "Examples":
 
 
 def _unlabelled(path: str, format: str | None) -> list[Sentence]:
-    from hardner.adapt.examples import unlabelled_sentences
+    from hardner.adapt.examples import read_unlabelled
 
-    found = list(unlabelled_sentences(read(path, format, report=Report())))
+    found = list(read_unlabelled(read(path, format, report=Report())))
     if not found:
         raise FileError(shown_path(path), "holds no sentence to learn from")
     return found
