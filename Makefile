@@ -10,7 +10,7 @@ READY := .venv/.ready
 TESTED_SET := requirements/tested.txt
 TESTED := .venv/.ready-to-test
 
-.PHONY: setup demo test lint docs model bench lock sbom
+.PHONY: setup demo test lint docs model bench fuzz lock sbom
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -39,6 +39,13 @@ lint: $(TESTED)
 
 test: lint
 	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --quiet --numprocesses 2 -rs
+
+# Damaged inputs of every kind; what is neither read nor refused by one line stays in build/fuzz.
+# INPUTS=1000000 SEED=2 takes more of them, and others.
+INPUTS ?= 100000
+SEED ?= 1
+fuzz: $(TESTED)
+	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED)
 
 docs: $(TESTED)
 	@$(BIN)/mkdocs build --strict

@@ -7,6 +7,7 @@ such, another record, or any of them `Annotated` with the `Bounds` that a number
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -38,6 +39,11 @@ Share = Annotated[float, Bounds(0, 1)]
 
 def keys(kind: type) -> dict[str, Any]:
     """The types of a record's fields by name."""
+    return _keys(kind)
+
+
+@cache
+def _keys(kind: type) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     return {f.name: hints[f.name] for f in fields(kind)}
 
@@ -132,9 +138,13 @@ def _plain(expected: Any) -> Any:
 
 def _taken(value: Any, expected: Any) -> Any:
     """Lists become tuples, and whole numbers floats where asked; `check_fields` does the rest."""
+    if type(value) is expected:  # most are, and a file of results has many
+        return value
     plain = _plain(expected)
     if get_origin(plain) is tuple and isinstance(value, list):
         return tuple(value)
+    if get_origin(plain) is Mapping and isinstance(value, Mapping):
+        return {name: _taken(held, get_args(plain)[1]) for name, held in value.items()}
     if plain is float and type(value) is int:  # TOML's `1` where `1.0` is meant
         return float(value)
     return value
@@ -154,6 +164,8 @@ def _read(text: str, plain: Any) -> Any:
 
 
 def _fits(value: Any, expected: Any) -> bool:
+    if type(value) is expected:
+        return True
     plain = _plain(expected)
     if value is None and get_origin(expected) is UnionType:
         return True
@@ -178,7 +190,8 @@ def _described(expected: Any) -> str:
         (part, _) = get_args(plain)
         return "a list of texts" if part is str else f"a list of {_described(part)}"
     if get_origin(plain) is Mapping:
-        return "a table of texts"
+        part = get_args(plain)[1]
+        return "a table of texts" if part is str else f"a table of {_described(part)} each"
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     limits = [str(r) for r in get_args(expected)[1:] if isinstance(r, Bounds)]
     return " ".join((names.get(plain, str(plain)), *limits))

@@ -182,9 +182,12 @@ def read_bytes(path: PathLike) -> bytes:
 def read_json(path: PathLike) -> dict[str, Any]:
     """The object in a file of JSON."""
     try:
-        return dict(json.loads(read_text(path)))
-    except ValueError as error:
+        held = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
         raise FileError(path, f"damaged, not JSON: {error}") from None
+    if not isinstance(held, dict):
+        raise FileError(path, "damaged: not a JSON object")
+    return held
 
 
 def blocks(path: PathLike) -> Iterator[tuple[int, str]]:

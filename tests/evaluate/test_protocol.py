@@ -18,7 +18,7 @@ from hardner.evaluate.errors import prediction_file, read_predictions
 from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import PROTOCOLS, SampleBook
 from hardner.evaluate.results import RESULT_KEY, ResultFile, read_configs, read_results
-from hardner.evaluate.runners import FittedRunner
+from hardner.evaluate.runners import fitted_runner
 from hardner.evaluate.score import count_errors, score
 from hardner.evaluate.scorer import Scorer
 from hardner.evaluate.system import System
@@ -225,8 +225,8 @@ def test_a_sample_is_not_its_own_unlabelled_text(monkeypatch):
     corpus = load_corpus("Gene", tiny.ROOT)
     drawn = {i: {"Gene": few_shot("Gene", corpus.train, 5, i)} for i in range(3)}
     for most in (7, 1000):
-        entered = FittedRunner(system(), corpus, corpus.train, False, most)
-        assert len(list(entered.scores(5, drawn))) == 3
+        entered = fitted_runner(system(), corpus, corpus.train, False, most)
+        assert len(list(entered(5, drawn))) == 3
     texts = {s.tokens for s in corpus.train}
     for made, number in zip(seen[3:], drawn, strict=True):
         own = [corpus.train[row] for row in drawn[number]["Gene"]]
@@ -237,8 +237,8 @@ def test_a_sample_is_not_its_own_unlabelled_text(monkeypatch):
     assert all(len(made.unlabelled) == 7 for made in seen[:3])
     again = [made.unlabelled for made in seen[:3]]
     seen.clear()
-    entered = FittedRunner(system(), corpus, corpus.train, False, 7)
-    list(entered.scores(5, drawn))
+    entered = fitted_runner(system(), corpus, corpus.train, False, 7)
+    list(entered(5, drawn))
     assert [made.unlabelled for made in seen] == again
 
 

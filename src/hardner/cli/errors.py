@@ -93,7 +93,7 @@ def _predicted(
     from hardner.corpora import Corpora
     from hardner.evaluate.errors import PredictedSentence
     from hardner.evaluate.protocols import PROTOCOLS, draw_sample
-    from hardner.evaluate.runners import FittedRunner, Runner, UnchangedRunner
+    from hardner.evaluate.runners import fitted_runner, unchanged_runner
     from hardner.evaluate.system import system_of_folder
     from hardner.model.runtime import resolve_device
 
@@ -101,14 +101,13 @@ def _predicted(
         path, PROTOCOLS["few_shot"], preset=preset, device=resolve_device("auto")
     )
     corpus = Corpora.under(root or system.root, catalogue or system.catalogue).load(name)
-    runner: Runner
     if shots:
         drawn = {sample: {name: draw_sample(name, corpus.train, shots, sample)}}
-        runner = FittedRunner(system, corpus, corpus.train, predictions=True)
+        runner = fitted_runner(system, corpus, corpus.train, predictions=True)
     else:
         drawn = {sample: {name: ()}}
-        runner = UnchangedRunner(system, corpus, predictions=True)
-    (scored,) = runner.scores(shots, drawn)
+        runner = unchanged_runner(system, corpus, predictions=True)
+    (scored,) = runner(shots, drawn)
     return [
         PredictedSentence(*pair) for pair in zip(corpus.test, scored.predictions[0], strict=True)
     ]

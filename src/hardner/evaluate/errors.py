@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Literal
 
 from hardner.errors import FileError
-from hardner.evaluate.results import Result
+from hardner.evaluate.results import Result, json_lines
 from hardner.evaluate.score import error_kind
-from hardner.files import atomic_write, lines
+from hardner.files import atomic_write
 from hardner.types import Sentence, Span
 
 ErrorKind = Literal["boundary", "type", "missed", "spurious"]
 ERROR_KINDS: tuple[ErrorKind, ...] = ("boundary", "type", "missed", "spurious")
 _Same = tuple[ErrorKind, tuple[str, ...], tuple[str, ...]]
 """What errors share that are the same: kind, gold and predicted mention with their labels."""
+_Error = tuple[ErrorKind, Span | None, Span | None]
+"""Kind, gold span and predicted one."""
 _CONTEXT_WORDS = 6
 """Shown on each side of an error."""
 
@@ -57,14 +59,21 @@ def prediction_file(result: Result) -> str:
 
 def read_predictions(path: str | Path) -> Iterator[PredictedSentence]:
     """The sentences of a file of predictions."""
-    for number, line in lines(path):
+    for number, held in json_lines(path):
         try:
-            held = json.loads(line)
+            tokens = tuple(held["tokens"])
             gold, found = (tuple(Span(*span) for span in held[key]) for key in ("gold", "found"))
-            sentence = Sentence(tuple(held["tokens"]), gold, held["id"])
-        except (ValueError, KeyError, TypeError):
-            raise FileError(path, "not a line of predictions", number) from None
-        yield PredictedSentence(sentence, found)
+            fits = all(_fits(span, len(tokens)) for span in (*gold, *found))
+        except (KeyError, TypeError):
+            fits = False
+        if not fits or {type(token) for token in tokens} - {str}:
+            raise FileError(path, "not a line of predictions", number)
+        yield PredictedSentence(Sentence(tokens, gold, str(held.get("id", ""))), found)
+
+
+def _fits(span: Span, length: int) -> bool:
+    types = tuple(map(type, span))
+    return types == (int, int, str) and 0 <= span.start < span.end <= length
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ def find_mistakes(predictions: Iterable[PredictedSentence]) -> list[Mistake]:
     groups: dict[_Same, list[tuple[Sentence, Span | None, Span | None]]] = {}
     for predicted in predictions:
         sentence = predicted.sentence
-        for kind, right, found in _errors_of(predicted):
+        for kind, right, found in _errors_of(sentence.spans, predicted.found):
             same = kind, _words_and_label(sentence, right), _words_and_label(sentence, found)
             groups.setdefault(same, []).append((sentence, right, found))
     mistakes = [
@@ -99,25 +108,20 @@ def find_mistakes(predictions: Iterable[PredictedSentence]) -> list[Mistake]:
     return sorted(mistakes, key=lambda m: (order(m.kind), -m.count, m.right, m.found))
 
 
-def _errors_of(
-    predicted: PredictedSentence,
-) -> Iterator[tuple[ErrorKind, Span | None, Span | None]]:
+def _errors_of(right: Sequence[Span], found: Sequence[Span]) -> Iterator[_Error]:
     """Each wrong mention once: a gold one with the predicted one it overlaps, or either alone."""
-    right, found = predicted.sentence.spans, predicted.found
     wrong = [span for span in found if span not in right]
-    lost = [span for span in right if span not in found]
-    for span in lost:
-        kind = error_kind(span, found)
-        if kind == "alone":
-            yield "missed", span, None
-        else:
-            yield kind, span, _nearest(span, wrong)
+    paired = []
+    for span in right:
+        if span not in found:
+            kind, nearest = error_kind(span, found), _nearest(span, wrong)
+            paired.append(nearest)
+            yield "missed" if kind == "alone" else kind, span, nearest
     for span in wrong:
         kind = error_kind(span, right)
         if kind == "alone":
             yield "spurious", None, span
-        elif not any(_overlap(span, other) and _nearest(other, wrong) == span for other in lost):
-            # No gold mention was paired with it above.
+        elif span not in paired:
             yield kind, _nearest(span, right), span
 
 

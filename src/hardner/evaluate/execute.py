@@ -1,13 +1,14 @@
 """Score a system under a protocol, one cell (a corpus and a sample size) after the other."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.errors import write_predictions
-from hardner.evaluate.protocols import Protocol, SampleBook, Size, draw_sample, sample_pool
+from hardner.evaluate.protocols import Protocol, SampleBook, Size, draw_sample
 from hardner.evaluate.results import (
     Result,
     ResultFile,
@@ -15,7 +16,7 @@ from hardner.evaluate.results import (
     record_config,
     software_versions,
 )
-from hardner.evaluate.runners import Drawn, ScoredSamples, runner_for
+from hardner.evaluate.runners import Drawn, Runner, ScoredSamples, runner_for
 from hardner.evaluate.score import ErrorCounts
 from hardner.evaluate.system import System
 from hardner.types import Corpus
@@ -67,8 +68,12 @@ class _Evaluation:
 
     def score(self, targets: Sequence[Corpus]) -> Iterator[CellDone]:
         """All sizes of a target, or of several that one model is trained for."""
-        protocol, runner = self.protocol, None
-        pools = {corpus.name: sample_pool(corpus, protocol.splits) for corpus in targets}
+        protocol = self.protocol
+        runner: Runner | None = None
+        pools = {
+            corpus.name: [s for split in protocol.splits for s in getattr(corpus, split)]
+            for corpus in targets
+        }
         for size in protocol.sizes:
             drawn: Drawn = {
                 sample: {
@@ -77,52 +82,29 @@ class _Evaluation:
                 }
                 for sample in range(protocol.samples)
             }
+            unscored: dict[str, dict[int, Result]] = {}
+            missing = set()
             for corpus in targets:
+                name, pool = corpus.name, pools[corpus.name]
+                rows = {sample: found[name] for sample, found in drawn.items()}
                 if isinstance(size, int):  # shares would fill the book with most of a corpus
-                    pool = pools[corpus.name]
-                    ids = {s: [pool[i].id for i in rows[corpus.name]] for s, rows in drawn.items()}
-                    self.book.add(corpus.name, size, ids, protocol.natural)
-                if there := [s for s in drawn if self._is_scored(corpus, size, s, drawn)]:
-                    yield CellDone(corpus.name, size, tuple(there), None)
-            missing = {
-                sample: rows
-                for sample, rows in drawn.items()
-                if not all(self._is_scored(corpus, size, sample, drawn) for corpus in targets)
-            }
-            if missing and runner is None:  # made late: it may train a model
-                wanted, unlabelled = self.folders.predictions, protocol.unlabelled
-                runner = runner_for(self.system, targets, pools, wanted, unlabelled)
-            for scored in runner.scores(size, missing) if runner and missing else ():
-                yield self._keep(scored, size, drawn)
+                    ids = {sample: [pool[i].id for i in found] for sample, found in rows.items()}
+                    self.book.add(name, size, ids, protocol.natural)
+                own = {s: self._unscored(corpus, size, s, len(r)) for s, r in rows.items()}
+                if there := tuple(s for s in own if self.file.holds(own[s])):
+                    yield CellDone(name, size, there, None)
+                missing |= own.keys() - there
+                unscored[name] = own
+            if not missing:
+                continue
+            if runner is None:  # made late: it may train a model
+                kept, unlabelled = self.folders.predictions, protocol.unlabelled
+                runner = runner_for(self.system, targets, pools, kept, unlabelled)
+            for scored in runner(size, {s: drawn[s] for s in sorted(missing)}):
+                yield self._keep(scored, size, unscored[scored.corpus.name])
 
-    def _is_scored(self, corpus: Corpus, size: Size, sample: int, drawn: Drawn) -> bool:
-        return self.file.holds(self._result(corpus, size, sample, drawn, {}, 0.0).key)
-
-    def _keep(self, scored: ScoredSamples, size: Size, drawn: Drawn) -> CellDone:
-        results = [
-            self._result(scored.corpus, size, sample, drawn, score, scored.seconds)
-            for sample, score in zip(scored.samples, scored.scores, strict=True)
-        ]
-        if scored.predictions:
-            write_predictions(
-                self.folders.out / "predictions", results, scored.corpus.test, scored.predictions
-            )
-        self.file.append(results)
-        mean = sum(result.score.f1 for result in results) / len(results)
-        return CellDone(scored.corpus.name, size, scored.samples, mean)
-
-    def _result(
-        self,
-        corpus: Corpus,
-        size: Size,
-        sample: int,
-        drawn: Drawn,
-        labels: dict[str, ErrorCounts],
-        seconds: float,
-    ) -> Result:
-        whole = sum(labels.values(), ErrorCounts())
-        several = {label: part.score for label, part in labels.items()} if len(labels) > 1 else {}
-        score = whole.score
+    def _unscored(self, corpus: Corpus, size: Size, sample: int, shots: int) -> Result:
+        shared = isinstance(size, float)
         return Result(
             protocol=self.protocol.name,
             method=self.system.method,
@@ -130,19 +112,41 @@ class _Evaluation:
             preset=self.system.preset,
             target_domain=corpus.domain,
             corpus=corpus.name,
-            shots=len(drawn[sample][corpus.name]),
-            share=None if isinstance(size, int) else size,
+            shots=shots,
+            share=size if shared else None,
             sample=sample,
-            natural=self.protocol.natural or not isinstance(size, int),
-            tp=score.tp,
-            fp=score.fp,
-            fn=score.fn,
-            kinds={kind: count for kind, count in asdict(whole).items() if kind != "tp"},
-            labels={label: [s.tp, s.fp, s.fn] for label, s in several.items()},
+            natural=self.protocol.natural or shared,
+            tp=0,
+            fp=0,
+            fn=0,
+            kinds={},
+            labels={},
             unlabelled=self.protocol.unlabelled,
             seed=self.system.seed,
             config=self.config,
             versions=software_versions(),
             commit=code_commit(),
-            seconds=round(seconds, 3),
+            seconds=0.0,
         )
+
+    def _keep(self, scored: ScoredSamples, size: Size, unscored: Mapping[int, Result]) -> CellDone:
+        results = []
+        for sample, labels in zip(scored.samples, scored.scores, strict=True):
+            whole = sum(labels.values(), ErrorCounts())
+            several = labels if len(labels) > 1 else {}
+            result = replace(
+                unscored[sample],
+                **asdict(whole.score),
+                kinds={kind: count for kind, count in asdict(whole).items() if kind != "tp"},
+                labels={label: astuple(part.score) for label, part in several.items()},
+                seconds=round(scored.seconds, 3),
+                vectors_hash=self.system.vectors_hash,
+                encoder_hash=self.system.encoder_hash,
+            )
+            results.append(result)
+        if scored.predictions:
+            folder = self.folders.out / "predictions"
+            write_predictions(folder, results, scored.corpus.test, scored.predictions)
+        self.file.append(results)
+        mean = fmean(result.score.f1 for result in results)
+        return CellDone(scored.corpus.name, size, scored.samples, mean)

@@ -10,16 +10,19 @@ from functools import lru_cache
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 from hardner import __version__
+from hardner.config import Bounds, make
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Size
-from hardner.evaluate.score import Score
-from hardner.files import atomic_write, file_errors, lines, read_json
+from hardner.evaluate.score import ErrorCounts, Score
+from hardner.files import atomic_write, file_errors, read_json, read_text
 from hardner.renamed import with_first_names, with_new_names
 
 ResultConfig = Mapping[str, Any]
+_Count = Annotated[int, Bounds(0, 1e12)]
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True)
@@ -32,21 +35,21 @@ class Result:
     preset: str
     target_domain: str
     corpus: str
-    shots: int
+    shots: _Count
     """Sentences of the sample."""
     share: float | None
     """Of all sentences, if the protocol sets that."""
-    sample: int
+    sample: _Count
     natural: bool
     """Whether the sample was drawn regardless of entities."""
-    tp: int
-    fp: int
-    fn: int
-    kinds: Mapping[str, int]
+    tp: _Count
+    fp: _Count
+    fn: _Count
+    kinds: Mapping[str, _Count]
     """False positives and negatives by kind, as in `hardner.evaluate.score.ErrorCounts`."""
-    labels: Mapping[str, Sequence[int]]
+    labels: Mapping[str, tuple[_Count, ...]]
     """tp, fp and fn of each label, if there are several."""
-    unlabelled: int
+    unlabelled: _Count
     """Sentences learnt from without their labels."""
     seed: int
     config: str
@@ -54,6 +57,11 @@ class Result:
     versions: Mapping[str, str]
     commit: str
     seconds: float
+    vectors_hash: str = ""
+    """Of the file of word vectors; empty where there is none, and in lines older than this."""
+    encoder_hash: str = ""
+    """Of the weights that were there at first: the model's, or those that its training began with;
+    empty where training began at random, and in lines older than this."""
 
     @property
     def score(self) -> Score:
@@ -75,7 +83,7 @@ RESULT_KEY = (
     *("protocol", "method", "encoder", "preset", "corpus", "shots", "share"),
     *("sample", "natural", "unlabelled", "seed", "config"),
 )
-_FIELDS = {field.name for field in fields(Result)}
+_ERROR_KINDS = {field.name for field in fields(ErrorCounts)} - {"tp"}
 
 
 class ResultFile:
@@ -88,9 +96,9 @@ class ResultFile:
             cut_partial_line(self.path)
         self._held = {r.key for r in read_results(path)} if self.path.exists() else set()
 
-    def holds(self, key: tuple[Any, ...]) -> bool:
-        """Whether a result is in the file already."""
-        return key in self._held
+    def holds(self, result: Result) -> bool:
+        """Whether this measurement is in the file already."""
+        return result.key in self._held
 
     def append(self, results: Sequence[Result]) -> None:
         """Add the results that are not in the file yet, and flush them to disk."""
@@ -100,11 +108,18 @@ class ResultFile:
 
 
 def append_lines(path: str | Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Append JSON lines in a single write, so that writers do not interleave, and flush to disk."""
+    """Append JSON lines and flush them to disk: all of them or, where it is full, none."""
     text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     with file_errors(path), Path(path).open("ab", buffering=0) as file:
-        file.write(text.encode())
-        os.fsync(file.fileno())
+        # A single write, so that writers do not interleave; more only where the disk takes less.
+        left, start = memoryview(text.encode()), file.seek(0, os.SEEK_END)
+        try:
+            while left:
+                left = left[file.write(left) :]
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(start)
+            raise
 
 
 def cut_partial_line(path: Path) -> None:
@@ -114,24 +129,45 @@ def cut_partial_line(path: Path) -> None:
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file of JSON lines with their line numbers, but for an unfinished last."""
-    for number, line in lines(path):
+    """The objects of a file of JSON lines with their line numbers.
+
+    A last line without its end is left out where it is no JSON: another process may be writing it.
+    """
+    *whole, last = read_text(path).split("\n")
+    for number, line in enumerate([*whole, last] if last else whole, 1):
         try:
-            record = json.loads(line)
-        except ValueError:
-            # Another process may be writing the line.
-            if not Path(path).read_bytes().endswith(b"\n"):
+            held = json.loads(line)
+            if "\\u" in line:
+                json.dumps(held, ensure_ascii=False).encode()  # refuses half a surrogate pair
+        except (ValueError, RecursionError):
+            if number > len(whole):
                 return
             raise FileError(path, "not a line of JSON", number) from None
-        yield number, record if isinstance(record, dict) else {}
+        if not isinstance(held, dict):
+            raise FileError(path, "not a JSON object", number)
+        yield number, held
+
+
+def checked_record(
+    kind: type[_Record], held: Mapping[str, Any], path: str | Path, number: int
+) -> _Record:
+    """The record that a line holds; values of other types than its fields' are an error."""
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    try:
+        return make(kind, {name: value for name, value in held.items() if name in known})
+    except HardnerError as error:
+        raise FileError(path, f"not a {kind.__name__}: {error}", number) from None
 
 
 def read_results(path: str | Path) -> Iterator[Result]:
     """The results of a file; an unfinished last line is left out."""
-    for number, record in json_lines(path):
-        if lacking := _FIELDS - record.keys():
-            raise FileError(path, f"not a result: {min(lacking)} is missing", number)
-        yield Result(**{name: record[name] for name in _FIELDS})
+    for number, held in json_lines(path):
+        # The first lines ever written say false where nothing was learnt from without labels.
+        whole = held | {"unlabelled": held.get("unlabelled") or 0}
+        result = checked_record(Result, whole, path, number)
+        if result.kinds.keys() != _ERROR_KINDS or not 0 < (result.share or 1) <= 1:
+            raise FileError(path, "not a result: no such kinds of errors or share", number)
+        yield result
 
 
 def load_results(paths: Sequence[str | Path]) -> list[Result]:

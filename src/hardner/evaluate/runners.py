@@ -1,8 +1,8 @@
 """The three ways from a system to scores: fitted to samples, as it is, or trained for each."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from hardner.adapt.adapter import Adapter, params_of_sample
 from hardner.adapt.sample import Sample, negative_sentences
@@ -13,7 +13,6 @@ from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import ErrorCounts
 from hardner.evaluate.scorer import Scorer
 from hardner.evaluate.system import SampleDraw, System, for_corpus, with_word_vectors
-from hardner.model.layers import Params
 from hardner.model.tagger import Model
 from hardner.tag.predictor import Predictor
 from hardner.types import Corpus, Sentence, Span
@@ -37,12 +36,8 @@ class ScoredSamples(NamedTuple):
     """Per sample."""
 
 
-class Runner(Protocol):
-    """A system on a corpus, or on several at once."""
-
-    def scores(self, size: Size, drawn: Drawn) -> Iterator[ScoredSamples]:
-        """Score it after each of the drawn samples."""
-        ...
+Runner = Callable[[Size, Drawn], Iterator[ScoredSamples]]
+"""Scores a system on a corpus, or on several at once, after each of the drawn samples."""
 
 
 def runner_for(
@@ -58,116 +53,99 @@ def runner_for(
         what = "no model that is then fitted to samples"
         raise HardnerError(f"{system.method} is {what}: it cannot learn from unlabelled text")
     if trained:
-        return TrainedRunner(system, found, pools, predictions)
+        return trained_runner(system, found, pools, predictions)
     (corpus,) = found
     if system.adapt:
-        return FittedRunner(system, corpus, pools[corpus.name], predictions, unlabelled)
-    return UnchangedRunner(system, corpus, predictions)
+        return fitted_runner(system, corpus, pools[corpus.name], predictions, unlabelled)
+    return unchanged_runner(system, corpus, predictions)
 
 
-class FittedRunner:
+def fitted_runner(
+    system: System,
+    corpus: Corpus,
+    pool: Sequence[Sentence],
+    predictions: bool,
+    unlabelled: int = 0,
+) -> Runner:
     """One model, fitted to each sample with a new decoder, as `hardner adapt` does."""
+    usable = usable_sentences(pool) if unlabelled else []
+    model = system.start([corpus], {}, None)
+    _refuse_seen(system, model, corpus)
+    given = (*pool, *corpus.test, *negative_sentences())
+    model = with_word_vectors(model, system.vectors, given, system.cache)
+    labels = tuple(sorted({span.label for sentence in pool for span in sentence.spans}))
+    tag_set = TagSet(corpus.domain, labels, model.tagger.tag_sets[0].scheme)
+    adapter, scorer = Adapter(model, tag_set, system.adaptation), Scorer(corpus.test)
+    tagger, device = adapter.tagger, system.device
 
-    def __init__(
-        self,
-        system: System,
-        corpus: Corpus,
-        pool: Sequence[Sentence],
-        predictions: bool,
-        unlabelled: int = 0,
-    ) -> None:
-        self._system, self._corpus, self._pool = system, corpus, pool
-        self._predictions, self._unlabelled = predictions, unlabelled
-        self._usable = usable_sentences(pool) if unlabelled else []
-        model = system.start([corpus], {}, None)
-        _refuse_seen(system, model, corpus)
-        given = (*pool, *corpus.test, *negative_sentences())
-        model = with_word_vectors(model, system.vectors, given, system.cache)
-        labels = tuple(sorted({span.label for sentence in pool for span in sentence.spans}))
-        tag_set = TagSet(corpus.domain, labels, model.tagger.tag_sets[0].scheme)
-        self._adapter = Adapter(model, tag_set, system.adaptation)
-        self._scorer = Scorer(corpus.test)
+    def sentences(rows: Iterable[int]) -> tuple[Sentence, ...]:
+        return tuple(pool[row] for row in rows)
 
-    def scores(self, size: Size, drawn: Drawn) -> Iterator[ScoredSamples]:
-        """Score the samples in groups as large as the memory allows."""
-        rows = [drawn[number][self._corpus.name] for number in drawn]
-        text = unlabelled_rows(self._pool, self._usable, rows, self._unlabelled)
-        if self._unlabelled and not text.size:
-            raise HardnerError(f"no sentence of {self._corpus.name} is left to take unlabelled")
+    def run(size: Size, drawn: Drawn) -> Iterator[ScoredSamples]:
+        """In groups as large as the memory allows."""
+        rows = [drawn[number][corpus.name] for number in drawn]
+        text = unlabelled_rows(pool, usable, rows, unlabelled)
+        if unlabelled and not text.size:
+            raise HardnerError(f"no sentence of {corpus.name} is left to take unlabelled")
         numbers = {}
         for number, own, more in zip(drawn, rows, text, strict=True):
             # Coordinates of the sample, so that no draw depends on what was run before.
-            seed = (self._corpus.name, repr(size), number, self._system.seed)
-            sample = Sample(self._sentences(own), seed, self._sentences(more))
-            numbers[sample] = number
+            seed = (corpus.name, repr(size), number, system.seed)
+            numbers[Sample(sentences(own), seed, sentences(more))] = number
         began = time.perf_counter()
-        for some, params in self._adapter.fit_groups(list(numbers)):
-            found = [self._predicted(params_of_sample(params, i)) for i in range(len(some))]
-            scores = [self._scorer.breakdown(spans) for spans in found]
+        for some, params in adapter.fit_groups(list(numbers)):
+            each = (params_of_sample(params, i) for i in range(len(some)))
+            found = [scorer.predictions(Predictor(tagger, own, device=device)) for own in each]
+            scores = [scorer.breakdown(spans) for spans in found]
             seconds = (time.perf_counter() - began) / len(some)
             chosen = tuple(numbers[sample] for sample in some)
-            kept = found if self._predictions else []
-            yield ScoredSamples(self._corpus, chosen, scores, kept, seconds)
+            yield ScoredSamples(corpus, chosen, scores, found if predictions else [], seconds)
             began = time.perf_counter()
 
-    def _sentences(self, rows: Iterable[int]) -> tuple[Sentence, ...]:
-        return tuple(self._pool[row] for row in rows)
-
-    def _predicted(self, params: Params) -> list[tuple[Span, ...]]:
-        predictor = Predictor(self._adapter.tagger, params, device=self._system.device)
-        return self._scorer.predictions(predictor)
+    return run
 
 
-class UnchangedRunner:
+def unchanged_runner(system: System, corpus: Corpus, predictions: bool) -> Runner:
     """A model that knows the labels already; every sample is given the same score."""
+    began = time.perf_counter()
+    score, found = _scored(system, system.start([corpus], {}, None), corpus)
+    seconds = time.perf_counter() - began
 
-    def __init__(self, system: System, corpus: Corpus, predictions: bool) -> None:
-        self._corpus = corpus
-        began = time.perf_counter()
-        model = system.start([corpus], {}, None)
-        self._score, self._predicted = _scored(system, model, corpus, predictions)
-        self._seconds = time.perf_counter() - began
+    def run(_: Size, drawn: Drawn) -> Iterator[ScoredSamples]:
+        kept = [found] * len(drawn) if predictions else []
+        yield ScoredSamples(corpus, tuple(drawn), [score] * len(drawn), kept, seconds)
 
-    def scores(self, size: Size, drawn: Drawn) -> Iterator[ScoredSamples]:
-        """The same score for all of them."""
-        many = len(drawn)
-        predicted = [self._predicted] * many if self._predicted is not None else []
-        yield ScoredSamples(
-            self._corpus, tuple(drawn), [self._score] * many, predicted, self._seconds
-        )
+    return run
 
 
-class TrainedRunner:
+def trained_runner(
+    system: System, corpora: Sequence[Corpus], pools: Pools, predictions: bool
+) -> Runner:
     """A model trained on what is drawn of its targets, and perhaps on sources, for each sample."""
 
-    def __init__(
-        self, system: System, found: Sequence[Corpus], pools: Pools, predictions: bool
-    ) -> None:
-        self._system, self._found, self._pools = system, found, pools
-        self._predictions = predictions
-
-    def scores(self, size: Size, drawn: Drawn) -> Iterator[ScoredSamples]:
-        """Train and score sample after sample."""
+    def run(size: Size, drawn: Drawn) -> Iterator[ScoredSamples]:
         for sample, rows in drawn.items():
             began = time.perf_counter()
-            chosen = {n: [self._pools[n][row] for row in found] for n, found in rows.items()}
-            model = self._system.start(self._found, chosen, SampleDraw(size, sample))
-            for corpus in self._found:
-                score, predicted = _scored(self._system, model, corpus, self._predictions)
-                seconds = (time.perf_counter() - began) / len(self._found)
-                kept = [] if predicted is None else [predicted]
+            chosen = {n: [pools[n][row] for row in found] for n, found in rows.items()}
+            model = system.start(corpora, chosen, SampleDraw(size, sample))
+            for corpus in corpora:
+                score, found = _scored(system, model, corpus)
+                seconds = (time.perf_counter() - began) / len(corpora)
+                kept = [found] if predictions else []
                 yield ScoredSamples(corpus, (sample,), [score], kept, seconds)
+
+    return run
 
 
 def _scored(
-    system: System, model: Model, corpus: Corpus, predictions: bool
-) -> tuple[dict[str, ErrorCounts], list[tuple[Span, ...]] | None]:
+    system: System, model: Model, corpus: Corpus
+) -> tuple[dict[str, ErrorCounts], list[tuple[Span, ...]]]:
     """The score of a model by the decoder that it has for a corpus, and what it predicts."""
     model = with_word_vectors(model, system.vectors, corpus.test, system.cache)
     (tagger, params), domain = for_corpus(model, corpus)
     scorer, predictor = Scorer(corpus.test), Predictor(tagger, params, device=system.device)
     found = scorer.predictions(predictor, tagger.domains[domain])
-    return scorer.breakdown(found), found if predictions else None
+    return scorer.breakdown(found), found
 
 
 def _refuse_seen(system: System, model: Model, corpus: Corpus) -> None:

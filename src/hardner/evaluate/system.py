@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +13,7 @@ from hardner.adapt.recipe import RECIPES, Recipe, encoder_kind, recipe_for
 from hardner.catalogue import BENCHMARK
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Protocol, Size, TrainOn
+from hardner.files import sha256
 from hardner.jobs.run_folder import MODEL_FOLDER
 from hardner.meta.experiment import Experiment
 from hardner.meta.experiments import read_experiment
@@ -59,12 +62,27 @@ class System:
     """Corpora that it was trained on."""
     vectors: str = ""
     """A file of word vectors, for words that the model has not seen."""
+    weights: str = ""
+    """The folder of the model, or of the pre-trained encoder that its training begins with."""
     cache: Path | None = None
-    """A folder that caches what was read of that file."""
+    """A folder that caches what was read of the word vectors."""
     root: str = ""
     """The folder of the corpora that it was trained on."""
     catalogue: str = ""
     """The user's own catalogue of corpora."""
+
+    @cached_property
+    def vectors_hash(self) -> str:
+        """Of the file of word vectors, where the encoder reads any."""
+        reads = self.encoder in ("bilstm", "bigru")
+        return sha256(Path(self.vectors))[:16] if self.vectors and reads else ""
+
+    @cached_property
+    def encoder_hash(self) -> str:
+        """Of the weights in the folder; empty without one."""
+        found = sorted(Path(self.weights).glob("*.safetensors")) if self.weights else []
+        text = "".join(map(sha256, found)).encode()
+        return blake2b(text, digest_size=8).hexdigest() if found else ""
 
 
 def system_of_folder(
@@ -87,21 +105,27 @@ def system_of_folder(
     """
     folder = Path(path)
     ran = (folder / EXPERIMENT_FILE).is_file()
-    if ran and not (folder / MODEL_FOLDER).is_dir():
+    weights = folder / MODEL_FOLDER if ran else folder
+    if ran and not weights.is_dir():
         raise FileError(folder, "the run has no model yet; train it further")
     experiment = read_experiment(folder / EXPERIMENT_FILE) if ran else None
-    model = Model(*load_model(folder / MODEL_FOLDER if ran else folder))
+    model = Model(*load_model(weights))
     model = Model(model.tagger, {n: p.to(device) for n, p in model.params.items()})
-    named = name or ("" if experiment else folder.name)
-    made = make_system(experiment, encoder_kind(model.tagger), protocol, named, preset, device)
-    return replace(
-        made,
+    made = make_system(
+        experiment,
+        encoder_kind(model.tagger),
+        protocol,
+        name or ("" if experiment else folder.name),
+        preset,
+        device,
         start=lambda targets, drawn, sample: model,
-        vectors=vectors or made.vectors,
+        weights=str(weights),
         cache=folder.parent / "vectors",
-        target=experiment.target if experiment else "",
-        seen=_trained_on(experiment) if experiment else frozenset(),
     )
+    made = replace(made, vectors=vectors or made.vectors)
+    if not experiment:
+        return made
+    return replace(made, target=experiment.target, seen=_trained_on(experiment))
 
 
 def _trained_on(experiment: Experiment) -> frozenset[str]:
@@ -120,11 +144,15 @@ def make_system(
     name: str,
     preset: str,
     device: str,
+    *,
+    start: StartModel,
+    weights: str,
+    cache: Path,
 ) -> System:
-    """A system without a model yet, described by its experiment, if it has one."""
+    """A system as its experiment describes it, if it has one."""
     plan = BASELINES.get(name)
-    train: TrainOn = plan.train if plan else protocol.train
     adapt = plan.adapt if plan else protocol.adapt
+    train: TrainOn = plan.train if plan else protocol.train
     trained = experiment.preset if experiment else ""
     chosen = preset or (trained if trained in RECIPES else "paper")
     recipe = recipe_for(chosen, kind)
@@ -137,19 +165,20 @@ def make_system(
         # Newer than the first results, whose configurations must still hash to the same key.
         if fitted and not fitted[later]:
             del fitted[later]
-    config = {"experiment": _table(experiment, protocol), "train": train, "adaptation": fitted}
     return System(
-        method=name or (method_name(experiment, adapt) if experiment else ""),
+        method=name or (_method_name(experiment, adapt) if experiment else ""),
         encoder=kind,
         preset=chosen if trained in (chosen, "") else f"{trained}, adapted by {chosen}",
         adaptation=recipe,
         train=train,
         adapt=adapt,
         seed=experiment.seed if experiment else 0,
-        config=config,
-        start=_nothing,
+        config={"experiment": _table(experiment, protocol), "train": train, "adaptation": fitted},
+        start=start,
         device=device,
         vectors=experiment.encoder.vectors if experiment else "",
+        weights=weights,
+        cache=cache,
         root=experiment.data.root if experiment else "",
         catalogue=experiment.data.catalogue if experiment else "",
     )
@@ -170,7 +199,7 @@ def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
     return table
 
 
-def method_name(experiment: Experiment, adapt: bool) -> str:
+def _method_name(experiment: Experiment, adapt: bool) -> str:
     """The name in the papers' tables of what an experiment does, if it has one there."""
     merged = experiment.decoder.per == "all"
     for name, plan in BASELINES.items():
@@ -223,9 +252,3 @@ def for_corpus(model: Model, corpus: Corpus) -> tuple[Model, int]:
         for name, value in params.items()
     }  # decoders [1, D, ...] -> [1, 1, ...]
     return Model(tagger.with_domains([first]), mean), 0
-
-
-def _nothing(
-    targets: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], sample: SampleDraw | None
-) -> Model:
-    raise HardnerError("there is no model to start from")

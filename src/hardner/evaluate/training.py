@@ -55,10 +55,19 @@ def system_of_experiment(
     if plan and plan.merged and experiment.build_method().draw != "split":
         # One decoder for all domains; methods that split the domains need several, though.
         experiment = replace(experiment, decoder=replace(experiment.decoder, per="all"))
+    train = plan.train if plan else protocol.train
     device = resolve_device(experiment.device)
-    made = make_system(experiment, experiment.encoder.kind, protocol, name, preset, device)
-    trainer = Trainer(experiment, protocol, runs, made.train, device, on_progress, watch)
-    return replace(made, start=trainer, cache=runs / "vectors")
+    return make_system(
+        experiment,
+        experiment.encoder.kind,
+        protocol,
+        name,
+        preset,
+        device,
+        start=Trainer(experiment, protocol, runs, train, device, on_progress, watch),
+        weights=experiment.encoder.folder,
+        cache=runs / "vectors",
+    )
 
 
 @dataclass

@@ -18,7 +18,14 @@ from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write
 from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
-from hardner.jobs.run_folder import MODEL_FOLDER, Diverged, RunFolder, SavedState, open_run_folder
+from hardner.jobs.run_folder import (
+    MODEL_FOLDER,
+    STATE_FOLDER,
+    Diverged,
+    RunFolder,
+    SavedState,
+    open_run_folder,
+)
 from hardner.model.describe import TOKENIZER
 from hardner.model.layers import Params
 from hardner.model.runtime import resolve_device
@@ -66,21 +73,19 @@ class PretrainingPlan:
         return Transformer(vocabulary, self.size, self.layers, self.heads, self.inner)
 
     def settings(self) -> dict[str, Any]:
-        """All that decides how the run ends, by name; a given tokenizer by its hash."""
+        """All that decides how the run ends, by name; given files by their hashes."""
         own = asdict(self)
         own |= own.pop("training")
-        own["start"] = short_hash(_description(self.start)) if self.start else ""
+        own["start"] = ""
+        if self.start:
+            try:
+                own["start"] = short_hash((self.start / checkpoint.CONFIG).read_bytes())
+            except OSError:
+                raise FileError(self.start, "holds no model of an earlier run") from None
         if self.tokenizer:
             own["tokenizer"] = short_hash(load_tokenizer(self.tokenizer).to_str().encode())
             del own["vocabulary"]
         return own
-
-
-def _description(model: Path) -> bytes:
-    try:
-        return (model / checkpoint.CONFIG).read_bytes()
-    except OSError:
-        raise FileError(model, "holds no model of an earlier run") from None
 
 
 class PretrainingStatus(NamedTuple):
@@ -103,39 +108,27 @@ def run_pretraining(
     on_progress: ProgressCallback = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> PretrainingStatus:
-    """Pre-train to the end, or until told to stop, which leaves a state to go on from.
+    """Pre-train to the end, or until told to ``stop``, which leaves a state to go on from.
 
-    Args:
-        texts: Files with a sentence a line, plain, .gz or .xz.
-        folder: New, or that of the same run.
-        plan: What to do.
-        without: A folder of known corpora, whose devel and test sentences are left out.
-        device: auto, cpu or cuda.
-        every: Steps between two states.
-        on_progress: Progress callback.
-        stop: Asked after each step.
+    The texts are files with a sentence a line, and the folder is new, or that of the same run.
+    Lines equal to a devel or test sentence of the corpora in the folder ``without`` are left out;
+    a state is saved after ``every`` so many steps.
     """
     device = resolve_device(device)
     on_progress(RunProgress("reading the text"))
     text = PlainText(map(Path, texts), held_out(without))
     identity = text.identity()
     with open_run_folder(Path(folder), _SETTINGS, {**plan.settings(), **identity}) as held:
-        tokenizer = _tokenizer(plan, text, held.path / TOKENIZER, on_progress)
+        path = held.path / TOKENIZER
+        if not path.is_file():  # the first session
+            on_progress(RunProgress("learning the tokenizer"))
+            given = load_tokenizer(plan.tokenizer) if plan.tokenizer else None
+            with atomic_write(path) as file:
+                file.write((given or train_tokenizer(text, plan.vocabulary)).to_str())
+        tokenizer = load_tokenizer(path)
         on_progress(RunProgress("encoding the text"))
         encoded = load_encoded(text, identity, tokenizer, held.path)
         return _Run(plan, held, tokenizer, encoded, device, on_progress).go(every, stop)
-
-
-def _tokenizer(
-    plan: PretrainingPlan, text: PlainText, path: Path, on_progress: ProgressCallback
-) -> Tokenizer:
-    """That of the run; put there in its first session."""
-    if not path.is_file():
-        on_progress(RunProgress("learning the tokenizer"))
-        given = load_tokenizer(plan.tokenizer) if plan.tokenizer else None
-        with atomic_write(path) as file:
-            file.write((given or train_tokenizer(text, plan.vocabulary)).to_str())
-    return load_tokenizer(path)
 
 
 class _Run:
@@ -158,25 +151,26 @@ class _Run:
     def _begin(self, start: Path | None) -> Muon:
         """From the state in the folder, if there is one, else from the very beginning."""
         decay, saved = self.training.weight_decay, self.folder.load_state(self.device)
-        if saved:
-            self.history = list(saved.about["history"])
-            step, late = saved.about["step"], saved.about["late"]
-            return Muon(saved.params, decay, saved.optimizer, step, late)
         fresh = init_masked(self.transformer, torch.Generator().manual_seed(self.training.seed))
-        known = checkpoint.load_checkpoint(start).tensors if start else {}
-        fit = {n: t for n, t in known.items() if n in fresh and t.shape == fresh[n].shape}
-        params = {n: p.to(self.device) for n, p in (fresh | fit).items()}
-        return Muon(params, decay, late=fit)
+        if not saved:
+            known = checkpoint.load_checkpoint(start).tensors if start else {}
+            fit = {n: t for n, t in known.items() if n in fresh and t.shape == fresh[n].shape}
+            params = {n: p.to(self.device) for n, p in (fresh | fit).items()}
+            return Muon(params, decay, late=fit)
+        if not _continues(saved, fresh, self.training.steps):
+            message = "is not a state of this run; delete it to begin again"
+            raise FileError(self.folder.path / STATE_FOLDER, message)
+        self.history = list(saved.about["history"])
+        return Muon(saved.params, decay, saved.optimizer, saved.about["step"], saved.about["late"])
 
     def go(self, every: int, stop: Callable[[], bool]) -> PretrainingStatus:
         """Step to the end, then write the model."""
-        steps = self.training.steps
         try:
             self._iterate(every, stop)
         except Diverged as error:
             message = f"{error} at step {self.optimizer.steps}; lower the rate"
             raise FileError(self.folder.path, message) from None
-        finished = self.optimizer.steps == steps
+        finished = self.optimizer.steps == self.training.steps
         if finished:
             about: dict[str, Any] = {"pretraining": asdict(self.training), "history": self.history}
             about |= {"lines": self.encoded.lines, "left_out": self.encoded.left_out}
@@ -214,6 +208,24 @@ class _Run:
     ) -> None:
         done, total = self.optimizer.steps, self.training.steps
         self.on_progress(RunProgress("", done, total, loss, None, speed, milestone))
+
+
+def _continues(saved: SavedState, fresh: Params, steps: int) -> bool:
+    """Whether a state is one that a run from these parameters can have come to."""
+
+    def shapes(tensors: Params) -> dict[str, Any]:
+        return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
+
+    step, late, history = (saved.about.get(name) for name in ("step", "late", "history"))
+    return (
+        type(step) is int
+        and 0 <= step <= steps
+        and isinstance(history, list)
+        and isinstance(late, list)
+        and set(map(type, late)) <= {str}
+        and shapes(saved.params) == shapes(fresh)
+        and shapes(saved.optimizer) == shapes(Muon(fresh).state)
+    )
 
 
 def _finite(meter: Meter) -> tuple[float, float]:
