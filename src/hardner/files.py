@@ -14,8 +14,9 @@ import os
 import shutil
 import sys
 import tempfile
+import tomllib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
@@ -181,13 +182,22 @@ def read_bytes(path: PathLike) -> bytes:
 
 def read_json(path: PathLike) -> dict[str, Any]:
     """The object in a file of JSON."""
-    try:
-        held = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise FileError(path, f"damaged, not JSON: {error}") from None
+    held = _parsed(path, json.loads, "damaged, not JSON")
     if not isinstance(held, dict):
         raise FileError(path, "damaged: not a JSON object")
     return held
+
+
+def read_toml(path: PathLike) -> dict[str, Any]:
+    """The table in a file of TOML."""
+    return cast(dict[str, Any], _parsed(path, tomllib.loads, "cannot be read"))
+
+
+def _parsed(path: PathLike, parse: Callable[[str], Any], reason: str) -> Any:
+    try:
+        return parse(read_text(path))
+    except (ValueError, RecursionError) as error:  # also of a number of thousands of digits
+        raise FileError(path, f"{reason}: {error}") from None
 
 
 def blocks(path: PathLike) -> Iterator[tuple[int, str]]:

@@ -20,7 +20,6 @@ from hardner.files import atomic_write
 from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
 from hardner.jobs.run_folder import (
     MODEL_FOLDER,
-    STATE_FOLDER,
     Diverged,
     RunFolder,
     SavedState,
@@ -145,23 +144,26 @@ class _Run:
         self.tokenizer, self.encoded, self.device = tokenizer, encoded, device
         self.transformer = plan.transformer(tokenizer.get_vocab_size())
         self.history: list[dict[str, float]] = []
-        self.optimizer = self._begin(plan.start)
+        self._begin(plan.start)
         self.since_report, self.since_state = Meter(), Meter()
 
-    def _begin(self, start: Path | None) -> Muon:
+    def _begin(self, start: Path | None) -> None:
         """From the state in the folder, if there is one, else from the very beginning."""
-        decay, saved = self.training.weight_decay, self.folder.load_state(self.device)
+        decay = self.training.weight_decay
         fresh = init_masked(self.transformer, torch.Generator().manual_seed(self.training.seed))
-        if not saved:
-            known = checkpoint.load_checkpoint(start).tensors if start else {}
-            fit = {n: t for n, t in known.items() if n in fresh and t.shape == fresh[n].shape}
-            params = {n: p.to(self.device) for n, p in (fresh | fit).items()}
-            return Muon(params, decay, late=fit)
-        if not _continues(saved, fresh, self.training.steps):
-            message = "is not a state of this run; delete it to begin again"
-            raise FileError(self.folder.path / STATE_FOLDER, message)
-        self.history = list(saved.about["history"])
-        return Muon(saved.params, decay, saved.optimizer, saved.about["step"], saved.about["late"])
+        known = checkpoint.load_checkpoint(start).tensors if start else {}
+        fit = {n: t for n, t in known.items() if n in fresh and t.shape == fresh[n].shape}
+        params = {n: p.to(self.device) for n, p in (fresh | fit).items()}
+        self.optimizer = Muon(params, decay, late=fit)
+        if saved := self.folder.load_state(self._state(), self.device):
+            self.history = list(saved.about["history"])
+            step, late = saved.about["step"], saved.about["late"]
+            self.optimizer = Muon(saved.params, decay, saved.optimizer, step, late)
+
+    def _state(self) -> SavedState:
+        optimizer = self.optimizer
+        about = {"step": optimizer.steps, "history": self.history, "late": sorted(optimizer.late)}
+        return SavedState(optimizer.params, optimizer.state, about)
 
     def go(self, every: int, stop: Callable[[], bool]) -> PretrainingStatus:
         """Step to the end, then write the model."""
@@ -198,8 +200,7 @@ class _Run:
         step = self.optimizer.steps
         loss, speed = _finite(self.since_state)
         self.history.append({"step": step, "loss": loss, "pieces_per_second": round(speed)})
-        about = {"step": step, "history": self.history, "late": sorted(self.optimizer.late)}
-        self.folder.save_state(SavedState(self.optimizer.params, self.optimizer.state, about))
+        self.folder.save_state(self._state())
         self.since_report.read()
         self._report(loss, speed, milestone=True)
 
@@ -208,24 +209,6 @@ class _Run:
     ) -> None:
         done, total = self.optimizer.steps, self.training.steps
         self.on_progress(RunProgress("", done, total, loss, None, speed, milestone))
-
-
-def _continues(saved: SavedState, fresh: Params, steps: int) -> bool:
-    """Whether a state is one that a run from these parameters can have come to."""
-
-    def shapes(tensors: Params) -> dict[str, Any]:
-        return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
-
-    step, late, history = (saved.about.get(name) for name in ("step", "late", "history"))
-    return (
-        type(step) is int
-        and 0 <= step <= steps
-        and isinstance(history, list)
-        and isinstance(late, list)
-        and set(map(type, late)) <= {str}
-        and shapes(saved.params) == shapes(fresh)
-        and shapes(saved.optimizer) == shapes(Muon(fresh).state)
-    )
 
 
 def _finite(meter: Meter) -> tuple[float, float]:
