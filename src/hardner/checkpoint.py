@@ -1,25 +1,28 @@
 """A model is a folder: weights in safetensors, ``config.json`` and the caller's files.
 
-``config.json`` names every other file with its size and every tensor with its shape, so that a
-folder is checked whole before any of it is used. A folder is written aside and moved into place.
+``config.json`` names every other file with its size and checksum and every tensor with its shape,
+so that a folder is checked whole before any of it is used. A folder is written aside and moved into
+place.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 import hardner
 from hardner import weights
+from hardner.config import Whole, keys, make
 from hardner.errors import FileError, HardnerError
+from hardner.files import sha256
 from hardner.folders import atomic_folder
 
 CONFIG = "config.json"
@@ -28,6 +31,8 @@ _VERSION = 2
 """Of folders with matrices in 8 bits, which the readers of version 1 would misread."""
 _RESERVED = "__metadata__"
 """No tensor's name: safetensors headers use it."""
+_LARGEST_CONFIG = 100_000_000
+"""Bytes of ``config.json``."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _OTHERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
@@ -50,12 +55,20 @@ class _Entry:
 
     dtype: str
     stored: str
-    shape: tuple[int, ...]
+    shape: tuple[Whole, ...]
 
     @property
     def in_int8(self) -> bool:
         """Whether it is stored in 8 bits, and the scales of its rows beside it."""
         return self.stored == "int8" and DTYPES[self.dtype].is_floating_point
+
+    def check(self) -> None:
+        """Refuse what no tensor is stored as."""
+        if unknown := sorted({self.dtype, self.stored} - DTYPES.keys()):
+            raise HardnerError(f"unknown dtype {unknown[0]:.40}")
+        floats = all(DTYPES[name].is_floating_point for name in (self.dtype, self.stored))
+        if not (self.stored == self.dtype or floats or (self.in_int8 and len(self.shape) > 1)):
+            raise HardnerError(f"{self.dtype} of {list(self.shape)} stored as {self.stored}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +79,10 @@ class _Manifest:
     tensors: Mapping[str, _Entry]
     weights: Mapping[str, tuple[str, ...]]
     """What each weight file holds; a tensor spread over many is their numbers in this order."""
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, Whole]
     """Bytes of every file but ``config.json``."""
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the same files; older folders have none."""
 
 
 def save_checkpoint(
@@ -101,7 +116,7 @@ def save_checkpoint(
     names = weights.shard_names(len(parts))
     with atomic_folder(folder) as temporary:
         for name, part in zip(names, parts, strict=True):
-            save_file(part, temporary / name)
+            (temporary / name).write_bytes(save(part))
         for name, content in files.items():
             data = content.encode() if isinstance(content, str) else content
             (temporary / name).write_bytes(data)
@@ -114,6 +129,7 @@ def save_checkpoint(
             "tensors": {name: asdict(entry) for name, entry in entries.items()},
             "weights": {name: list(part) for name, part in zip(names, parts, strict=True)},
             "sizes": {name: (temporary / name).stat().st_size for name in (*names, *files)},
+            "checksums": {name: sha256(temporary / name) for name in (*names, *files)},
         }
         (temporary / CONFIG).write_text(_json(manifest), encoding="utf-8")
 
@@ -129,8 +145,8 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
 
 def _load(folder: Path) -> Checkpoint:
     manifest = _read_manifest(folder)
-    for name, size in manifest.sizes.items():
-        _check_file(folder / name, size, holds_tensors=name in manifest.weights)
+    for name in manifest.sizes:
+        _check_file(folder / name, name, manifest)
     held = _held(manifest.tensors)
     cuts: dict[str, list[Tensor]] = {name: [] for name in held}
     for name, expected in manifest.weights.items():
@@ -207,27 +223,19 @@ def _check_replaceable(folder: Path) -> None:
 
 def _read_manifest(folder: Path) -> _Manifest:
     path = folder / CONFIG
-    if not path.is_file():
-        raise FileError(folder, f"not a hardner model: no {CONFIG} in it")
-    try:
-        raw = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise FileError(path, f"damaged, not JSON: {error}") from None
-    if not isinstance(raw, dict) or raw.get("format") != _FORMAT:
+    raw = read_config(path)
+    if raw.get("format") != _FORMAT:
         raise FileError(path, "not the configuration of a hardner model")
     version = raw.get("version")
     if not isinstance(version, int) or version > _VERSION:
-        message = f"format version {version} is newer than {_VERSION}"
+        message = f"format version {version!r:.40} is newer than {_VERSION}"
         raise FileError(path, f"{message}: upgrade hardner to read it")
     try:
-        manifest = _Manifest(
-            config=dict(raw["config"]),
-            tensors={name: _parse_entry(entry) for name, entry in raw["tensors"].items()},
-            weights={name: tuple(held) for name, held in raw["weights"].items()},
-            sizes={name: int(size) for name, size in raw["sizes"].items()},
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FileError(path, f"damaged: {error!r}") from None
+        manifest = make(_Manifest, {key: raw[key] for key in keys(_Manifest) if key in raw})
+        for entry in manifest.tensors.values():
+            entry.check()
+    except HardnerError as error:
+        raise FileError(path, f"damaged: {error}") from None
     for name in (*manifest.sizes, *manifest.weights):
         if not _PLAIN_NAME.fullmatch(name):
             raise FileError(path, f"unsafe file name {name!r}")
@@ -237,24 +245,32 @@ def _read_manifest(folder: Path) -> _Manifest:
     return manifest
 
 
-def _parse_entry(raw: Mapping[str, Any]) -> _Entry:
-    entry = _Entry(raw["dtype"], raw["stored"], tuple(int(size) for size in raw["shape"]))
-    if not {entry.dtype, entry.stored} <= DTYPES.keys():
-        raise ValueError(f"unknown dtype {entry.dtype} or {entry.stored}")
-    if entry.in_int8 and len(entry.shape) < 2:
-        raise ValueError(f"no rows in {entry.shape}")
-    return entry
+def read_config(path: Path) -> dict[str, Any]:
+    """The table in a folder's ``config.json``, hardner's or another's."""
+    if not path.is_file():  # a pipe or a device might never end
+        raise FileError(path.parent, f"not a hardner model: no {CONFIG} in it")
+    if path.stat().st_size > _LARGEST_CONFIG:
+        raise FileError(path, f"damaged: larger than {_LARGEST_CONFIG:,} bytes")
+    try:
+        raw = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise FileError(path, f"damaged, not JSON: {error}") from None
+    if not isinstance(raw, dict):
+        raise FileError(path, "not the configuration of a hardner model")
+    return raw
 
 
-def _check_file(path: Path, size: int, holds_tensors: bool) -> None:
+def _check_file(path: Path, name: str, manifest: _Manifest) -> None:
     if not path.is_file():
         raise FileError(path, "missing from the model folder")
-    actual = path.stat().st_size
-    if holds_tensors:
+    actual, size = path.stat().st_size, manifest.sizes[name]
+    if name in manifest.weights:
         weights.check_header(path, actual)
     if actual != size:
         state = "truncated" if actual < size else "damaged"
         raise FileError(path, f"{state}: {actual} bytes, expected {size}")
+    if name in manifest.checksums and manifest.checksums[name] != sha256(path):
+        raise FileError(path, f"damaged: its checksum is not the one in {CONFIG}")
 
 
 def _joined(folder: Path, name: str, cuts: list[Tensor], entry: _Entry) -> Tensor:

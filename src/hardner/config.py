@@ -5,14 +5,19 @@ such, another record, or any of them `Annotated` with the `Bounds` that a number
 """
 
 import json
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
+from math import isfinite
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from hardner.errors import HardnerError
 
+_SHORT = reprlib.Repr()
+"""Shows what a file held in a line, however long or deep it is."""
+_SHORT.maxstring = _SHORT.maxother = 80
 _Record = TypeVar("_Record")
 ConfigTable = dict[str, Any]
 """Values by key; a section is a table in the table."""
@@ -26,15 +31,15 @@ class Bounds:
     most: float | None = None
 
     def __str__(self) -> str:
-        return (
-            f"at least {self.least:g}" if self.most is None else f"{self.least:g} to {self.most:g}"
-        )
+        return f"at least {self.least:,}" if self.most is None else f"{self.least} to {self.most:,}"
 
 
 Count = Annotated[int, Bounds(1)]
 Whole = Annotated[int, Bounds(0)]
 NonNegative = Annotated[float, Bounds(0)]
 Share = Annotated[float, Bounds(0, 1)]
+Size = Annotated[int, Bounds(1, 10_000_000)]
+"""Of an axis of a parameter: more is no network but damage."""
 
 
 def keys(kind: type) -> dict[str, Any]:
@@ -45,7 +50,7 @@ def keys(kind: type) -> dict[str, Any]:
 @cache
 def _keys(kind: type) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
-    return {f.name: hints[f.name] for f in fields(kind)}
+    return {f.name: hints[f.name] for f in fields(kind) if f.init}
 
 
 def check_fields(record: Any, section: str = "") -> None:
@@ -54,7 +59,7 @@ def check_fields(record: Any, section: str = "") -> None:
         value = getattr(record, name)
         if not _fits(value, expected):
             key = f"{section}.{name}" if section else name
-            raise HardnerError(f"{key}: expected {_described(expected)}, got {value!r}")
+            raise HardnerError(f"{key}: expected {_described(expected)}, got {_SHORT.repr(value)}")
 
 
 class Section:
@@ -72,16 +77,11 @@ def make(kind: type[_Record], table: Mapping[str, Any], section: str = "") -> _R
         key = f"{section}.{name}" if section else name
         if name not in known:
             raise _no_such_key(key, section, known)
-        expected = _plain(known[name])
-        if is_dataclass(expected) and isinstance(expected, type):
-            if not isinstance(value, Mapping):
-                raise HardnerError(f"{key}: expected a section [{key}], got {value!r}")
-            values[name] = make(expected, value, key)
-        else:
-            values[name] = _taken(value, expected)
+        values[name] = _taken(value, known[name], key)
     for f in fields(kind):  # type: ignore[arg-type]
-        if f.name not in values and f.default is MISSING and f.default_factory is MISSING:
-            raise HardnerError(f"[{section}]: {f.name} is missing")
+        if f.name in known.keys() - values and f.default is f.default_factory is MISSING:
+            place = f"[{section}]: " if section else ""
+            raise HardnerError(f"{place}{f.name} is missing")
     record = kind(**values)
     check_fields(record, section)
     return record
@@ -94,6 +94,8 @@ def _no_such_key(key: str, section: str, known: Mapping[str, Any]) -> HardnerErr
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> ConfigTable:
     """One table with another's values on top of it."""
+    if not isinstance(under, Mapping):
+        raise HardnerError(f"expected a table of settings, got {_SHORT.repr(under)}")
     both = dict(under)
     for name, value in over.items():
         below = both.get(name)
@@ -143,17 +145,24 @@ def _plain(expected: Any) -> Any:
     return get_args(expected)[0] if optional else expected
 
 
-def _taken(value: Any, expected: Any) -> Any:
-    """Lists become tuples, and whole numbers floats where asked; `check_fields` does the rest."""
+def _taken(value: Any, expected: Any, key: str) -> Any:
+    """Tables become records, lists tuples, and whole numbers floats; `check_fields` does the rest.
+
+    A table of records is checked here, record by record.
+    """
     if type(value) is expected:  # most are, and a file of results has many
         return value
     plain = _plain(expected)
+    if isinstance(plain, type) and is_dataclass(plain):
+        if isinstance(value, Mapping):
+            return make(plain, value, key)
+        raise HardnerError(f"{key}: expected a section [{key}], got {_SHORT.repr(value)}")
     if get_origin(plain) is tuple and isinstance(value, list):
-        return tuple(value)
+        return tuple(_taken(part, get_args(plain)[0], key) for part in value)
     if get_origin(plain) is Mapping and isinstance(value, Mapping):
-        return {name: _taken(held, get_args(plain)[1]) for name, held in value.items()}
-    if plain is float and type(value) is int:  # TOML's `1` where `1.0` is meant
-        return float(value)
+        return {n: _taken(part, get_args(plain)[1], f"{key}.{n}") for n, part in value.items()}
+    if plain is float and type(value) is int and abs(value) < 1e300:
+        return float(value)  # TOML's `1` where `1.0` is meant
     return value
 
 
@@ -181,10 +190,12 @@ def _fits(value: Any, expected: Any) -> bool:
     if get_origin(plain) is tuple:
         return isinstance(value, tuple) and all(_fits(v, get_args(plain)[0]) for v in value)
     if get_origin(plain) is Mapping:
-        texts = value.values() if isinstance(value, Mapping) else [None]
-        return all(_fits(v, get_args(plain)[1]) for v in texts)
-    if type(value) is not plain:  # not isinstance: True is an int
-        return False
+        inner = get_args(plain)[1]
+        return isinstance(value, Mapping) and all(_fits(v, inner) for v in value.values())
+    if get_origin(plain) is Callable or plain is Any:
+        return plain is Any or callable(value)
+    if type(value) is not plain or (plain is float and not isfinite(value)):
+        return False  # not isinstance: True is an int
     limits = [r for r in get_args(expected)[1:] if isinstance(r, Bounds)]
     return all(r.least <= value and (r.most is None or value <= r.most) for r in limits)
 
@@ -193,12 +204,10 @@ def _described(expected: Any) -> str:
     plain = _plain(expected)
     if get_origin(plain) is Literal:
         return " or ".join(f'"{choice}"' for choice in get_args(plain))
-    if get_origin(plain) is tuple:
-        (part, _) = get_args(plain)
-        return "a list of texts" if part is str else f"a list of {_described(part)}"
-    if get_origin(plain) is Mapping:
-        part = get_args(plain)[1]
-        return "a table of texts" if part is str else f"a table of {_described(part)} each"
+    if get_origin(plain) in (tuple, Mapping):
+        kind, part = ("list", 0) if get_origin(plain) is tuple else ("table", 1)
+        inner = get_args(plain)[part]
+        return f"a {kind} of {'texts' if inner is str else _described(inner)}"
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     limits = [str(r) for r in get_args(expected)[1:] if isinstance(r, Bounds)]
-    return " ".join((names.get(plain, str(plain)), *limits))
+    return " ".join((names.get(plain, "anything" if plain is Any else "a section"), *limits))

@@ -57,6 +57,17 @@ def test_fitting_from_above_is_fitting_with_the_rest_held(optimizer):
     )
 
 
+def test_a_transformer_of_fewer_layers_is_fitted_in_all_of_them():
+    tagger, params, store = target("transformer")
+    held = {"encoder.pieces": 0.0}
+    expected = fit_samples(
+        tagger, params, store, ROWS, replace(RULE, clip=0.0, scales=RULE.scales | held), SEEDS
+    )
+    found = fit_samples(tagger, params, store, ROWS, replace(RULE, clip=0.0, layers=4), SEEDS)
+    for name, value in expected.items():
+        assert torch.allclose(found[name].expand_as(value), value, atol=1e-9), name
+
+
 def test_a_soup_is_the_mean_of_fits_in_other_orders():
     tagger, params, store = target("transformer")
     rule = replace(RULE, batch=5)  # all sentences in each step: every order gives the same

@@ -298,3 +298,9 @@ def test_an_experiment_survives_toml_and_json(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text(text, "utf-8")
     assert read_experiment(path) == found
+
+
+@pytest.mark.parametrize("table", [3, [], "x", [""]])
+def test_settings_that_are_no_table_are_one_line(table):
+    with pytest.raises(HardnerError, match="expected a table of settings, got"):
+        merged(table, {})

@@ -1,6 +1,8 @@
 """A tagger goes into a folder and comes out the same; a folder that is not right is refused."""
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from hardner import checkpoint
 from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
 from hardner.model.describe import build_tagger, describe_tagger, files_of, load_model, save_model
-from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.encoders import EncoderWithCopies, PieceEncoder, WordEncoder
 from hardner.model.huggingface import BertEncoder
 from hardner.model.subwords import Pieces
 from hardner.model.tagger import Tagger
@@ -119,15 +121,24 @@ BAD: dict[str, tuple[Change, str]] = {
         lambda c: c["encoder"].update(kind="mamba"),
         "unknown encoder 'mamba'; this version of hardner knows words, pieces, bert",
     ),
-    "decoder": (lambda c: c.update(decoder="semi-crf"), "unknown decoder 'semi-crf'; "),
+    "decoder": (
+        lambda c: c.update(decoder="semi-crf"),
+        'decoder: expected "crf" or "softmax", got \'semi-crf\'',
+    ),
     "head": (lambda c: c["heads"]["domain"].update(kind="gan"), "unknown head 'gan'; "),
     "scheme": (lambda c: c["tag_sets"][0].update(scheme="IOBX"), "unknown tag scheme 'IOBX'; "),
-    "cell": (lambda c: c["encoder"].update(cell="sru"), "damaged or newer than this hardner: "),
-    "option": (lambda c: c["encoder"].update(depth=2), "damaged or newer than this hardner: "),
+    "cell": (
+        lambda c: c["encoder"].update(cell="sru"),
+        'encoder.cell: expected "lstm" or "gru", got \'sru\'',
+    ),
+    "option": (lambda c: c["encoder"].update(depth=2), "encoder.depth: no such key; [encoder] has"),
     "missing": (lambda c: c["encoder"].pop("hidden"), "parameter encoder.recurrent.weight_ih is "),
-    "nothing": (lambda c: c.clear(), "damaged or newer than this hardner: KeyError('encoder')"),
-    "type": (lambda c: c["encoder"].update(hidden="x"), "damaged or newer than this hardner: "),
-    "list": (lambda c: c.update(heads=[]), "damaged or newer than this hardner: "),
+    "nothing": (lambda c: c.clear(), "encoder is missing"),
+    "type": (
+        lambda c: c["encoder"].update(hidden="x"),
+        "encoder.hidden: expected a whole number 1 to 10,000,000, got 'x'",
+    ),
+    "list": (lambda c: c.update(heads=[]), "heads: expected a table of a table of anything"),
     "shape": (
         lambda c: c["encoder"].update(hidden=11),
         "parameter encoder.recurrent.weight_ih is [1, 2, 40, 26], the network wants [1, 2, 44, 26]",
@@ -155,6 +166,151 @@ def test_a_folder_that_does_not_fit_gets_one_clear_line(name: str, tmp_path: Pat
     message = str(told.value)
     assert message.startswith(f"{tmp_path / 'model'}: {says}")
     assert "\n" not in message
+
+
+def branched(depth: int) -> Tagger:
+    """Copies of a transformer, of which each further one has its own last norm."""
+    encoder = tiny.encoder("transformer")
+    for _ in range(depth):
+        encoder = EncoderWithCopies(encoder, (("encoder.norm.weight",),))
+    return Tagger(encoder, tiny.tag_sets())
+
+
+def nest(config: dict[str, Any]) -> None:
+    for _ in range(300):
+        config["encoder"] = {"kind": "branched", "base": config["encoder"], "changed": []}
+
+
+EDITS: dict[str, tuple[Callable[[], Tagger], Change, str]] = {
+    **{
+        f"{name} {value}": (
+            lambda: tiny.tagger("transformer"),
+            lambda c, name=name, value=value: c["encoder"]["transformer"].update({name: value}),
+            f"transformer.{name}: expected a whole number 1 to ",
+        )
+        for name in ("vocabulary", "size", "layers", "heads", "inner")
+        for value in (0, -1, 10**9, 1.0, float("inf"), True, None, [2])
+    },
+    **{
+        f"{name} {value}": (
+            lambda: tiny.tagger("transformer"),
+            lambda c, name=name, value=value: c["encoder"]["pieces"].update({name: value}),
+            f"pieces.{name}: expected a whole number ",
+        )
+        for name in ("first", "last", "unknown", "limit", "overlap")
+        for value in (-1, 1.5, "2", [2], None)
+    },
+    **{
+        f"{name} {value}": (
+            lambda: tiny.tagger("transformer"),
+            lambda c, name=name, value=value: c["encoder"]["pieces"].update({name: value}),
+            says,
+        )
+        for name, value, says in (
+            ("first", 0, "pieces.first: expected"),
+            ("limit", 10**9, "pieces.limit: expected"),
+            ("overlap", 0, "windows of 256 pieces cannot overlap by 0"),
+            ("overlap", 10**9, "windows of 256 pieces cannot overlap by 1000000000"),
+        )
+    },
+    "a piece beyond": (
+        lambda: tiny.tagger("transformer"),
+        lambda c: c["encoder"]["pieces"].update(first=10**4),
+        "its tokenizer's pieces go up to 10000, the network's to ",
+    ),
+    "a piece beyond BERT's": (
+        lambda: tiny.tagger("bert"),
+        lambda c: c["encoder"]["pieces"].update(last=10**4),
+        "its tokenizer's pieces go up to 10000, the network's to ",
+    ),
+    "windows beyond BERT's": (
+        lambda: tiny.tagger("bert"),
+        lambda c: c["encoder"]["pieces"].update(limit=129),
+        "encoder.padding or encoder.pieces.limit is beyond",
+    ),
+    "padding beyond BERT's": (
+        lambda: tiny.tagger("bert"),
+        lambda c: c["encoder"].update(padding=10**4),
+        "encoder.padding or encoder.pieces.limit is beyond",
+    ),
+    "no kind": (lambda: tiny.tagger("bert"), lambda c: c["encoder"].update(kind=[]), "unknown enc"),
+    "labels": (
+        lambda: tiny.tagger("bilstm"),
+        lambda c: c["tag_sets"][0].update(labels=[["x"]]),
+        "tag_sets.labels: expected a list of texts",
+    ),
+    "widths": (
+        lambda: tiny.tagger("bilstm"),
+        lambda c: c["encoder"]["characters"].update(widths=[1, 10**9]),
+        "characters.widths: expected a list of a whole number 1 to 20",
+    ),
+    "no widths": (
+        lambda: tiny.tagger("bilstm"),
+        lambda c: c["encoder"]["characters"].update(widths=[]),
+        "characters.widths: filters of letters need at least one width",
+    ),
+    "branches": (lambda: branched(1), nest, "its encoder is a copy of copies"),
+    "two branches": (lambda: branched(2), lambda c: None, "its encoder is a copy of copies"),
+    "too many branches": (
+        lambda: branched(1),
+        lambda c: c["encoder"]["changed"].extend([[], [], []]),
+        "its encoder has more copies than there are tag sets",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_sizes_and_kinds_are_checked_before_anything_is_made(name: str, tmp_path: Path) -> None:
+    made, change, says = EDITS[name]
+    tagger = made()
+    save_model(tmp_path / "model", tagger, tagger.init())
+    load_model(tmp_path / "model") if "branches" not in name else None
+    path = tmp_path / "model" / "config.json"
+    config = json.loads(path.read_text("utf-8"))
+    change(config["config"])
+    path.write_text(json.dumps(config), "utf-8")
+    with pytest.raises(FileError) as told:
+        load_model(tmp_path / "model")
+    message = str(told.value)
+    assert says in message and message.startswith(str(tmp_path)) and "\n" not in message
+
+
+@pytest.mark.parametrize("change", [{"num_hidden_layers": 10**9}, {"intermediate_size": 10**9}])
+def test_a_network_too_large_for_any_machine_is_refused(change: dict[str, int]) -> None:
+    tagger = tiny.tagger("bert")
+    files = files_of(tagger)
+    bert = json.dumps(json.loads(files["bert.json"]) | change).encode()
+    with pytest.raises(HardnerError, match="configuration is damaged: larger than any such"):
+        build_tagger(describe_tagger(tagger), files | {"bert.json": bert})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_no_numbers_are_refused(value: float, tmp_path: Path) -> None:
+    tagger = tiny.tagger("bilstm")
+    params = tagger.init()
+    params["decoder.bias"] = params["decoder.bias"].clone()
+    params["decoder.bias"][0, 0, 0] = value
+    save_model(tmp_path / "model", tagger, params)
+    with pytest.raises(FileError, match=r"parameter decoder\.bias holds what is no finite number"):
+        load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
+def test_parameters_of_several_types_are_refused(dtype: torch.dtype, tmp_path: Path) -> None:
+    tagger = tiny.tagger("bilstm")
+    params = tagger.init()
+    save_model(
+        tmp_path / "model", tagger, params | {"decoder.bias": params["decoder.bias"].to(dtype)}
+    )
+    with pytest.raises(FileError, match="its parameters are of several types"):
+        load_model(tmp_path / "model")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders")
+def test_a_configuration_that_never_ends_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(FileError, match=r"no config\.json in it"):
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize("kind", tiny.KINDS)

@@ -61,7 +61,8 @@ def upper_tagger(tagger: Tagger, params: Params, layers: int) -> Tagger:
     encoder = tagger.encoder
     if not isinstance(encoder, PieceEncoder):
         raise HardnerError("only hardner's own transformer can be fitted layer by layer")
-    made = replace(tagger, encoder=UpperLayers(encoder, encoder.transformer.layers - layers))
+    first = max(0, encoder.transformer.layers - layers)  # all layers where there are no more
+    made = replace(tagger, encoder=UpperLayers(encoder, first))
     if any(params[name].shape[0] > 1 for name in cached_names(made)):
         raise HardnerError("the frozen lower layers differ between samples; they must be shared")
     return made

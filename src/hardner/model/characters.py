@@ -1,6 +1,7 @@
 """A word's vector from its characters: convolutions and a BiLSTM over them."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.batch import Ints
+from hardner.config import Bounds, Size, Whole, check_fields
 from hardner.errors import HardnerError
 from hardner.model.layers import Mode, Params, embed, linear, normal, scoped, uniform
 from hardner.model.recurrent import BiRecurrent
@@ -36,14 +38,17 @@ def spell(word: str) -> Ints:
 class Characters:
     """Letters -> one vector a word: max-pooled convolutions beside the ends of a BiLSTM."""
 
-    embedding: int = 50
-    filters: int = 100
+    embedding: Size = 50
+    filters: Whole = 100
     """Of all widths together; 0 for no convolution."""
-    widths: tuple[int, ...] = (2, 3, 4, 5)
-    recurrent: int = 0
+    widths: tuple[Annotated[int, Bounds(1, LETTERS)], ...] = (2, 3, 4, 5)
+    recurrent: Whole = 0
     """Size of both directions together; 0 for no recurrence."""
 
     def __post_init__(self) -> None:
+        check_fields(self, "characters")
+        if self.filters and not self.widths:
+            raise HardnerError("characters.widths: filters of letters need at least one width")
         if self.recurrent % 2:
             message = f"two directions cannot share {self.recurrent} features of letters"
             raise HardnerError(f"{message}; give an even number")

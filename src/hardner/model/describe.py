@@ -1,9 +1,10 @@
 """A tagger as a model folder: what it is in JSON, the files it reads words by, its parameters."""
 
 import json
+import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,25 +13,30 @@ from tokenizers import Tokenizer
 
 from hardner import checkpoint
 from hardner.batch import TagSet
+from hardner.config import keys, make
 from hardner.errors import FileError, HardnerError
-from hardner.model.characters import Characters
+from hardner.model.decoders import DecoderKind
 from hardner.model.encoders import Encoder, EncoderWithCopies, PieceEncoder, WordEncoder
-from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
-from hardner.model.huggingface import BertEncoder, bert_network, configuration, read_classifier
+from hardner.model.heads import Discriminator, ExtentHead, SentenceHead
+from hardner.model.huggingface import (
+    BertEncoder,
+    bert_network,
+    configuration,
+    positions,
+    read_classifier,
+)
 from hardner.model.layers import Params
 from hardner.model.onnx import OnnxEncoder
 from hardner.model.subwords import Pieces, Splitter
 from hardner.model.tagger import Tagger
-from hardner.model.transformer import Transformer
 
 VOCABULARY, TOKENIZER, BERT = "vocabulary.txt", "tokenizer.json", "bert.json"
 GRAPH = "encoder.onnx"
-HEADS: dict[str, Callable[..., Head]] = {
+HEADS: dict[str, type[Any]] = {
     "sentence": SentenceHead,
     "extent": ExtentHead,
     "attention": Discriminator,
 }
-DECODERS = ("crf", "softmax")
 
 Files = Mapping[str, bytes]
 _Config = Mapping[str, Any]
@@ -70,6 +76,7 @@ def load_model(folder: str | Path) -> tuple[Tagger, Params]:
         tagger = build_tagger(found.config, found.files)
         params = dict(found.tensors)
         _check_params(tagger, params)
+        _check_numbers(params)
     except HardnerError as error:
         raise FileError(folder, str(error)) from None
     return tagger, params
@@ -78,9 +85,9 @@ def load_model(folder: str | Path) -> tuple[Tagger, Params]:
 def _is_classifier(folder: str | Path) -> bool:
     """Whether a folder says that it classifies tokens and is not one of hardner's own."""
     try:
-        config = json.loads((Path(folder) / "config.json").read_bytes())
-        return any(name.endswith("ForTokenClassification") for name in config["architectures"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        named = checkpoint.read_config(Path(folder) / checkpoint.CONFIG)["architectures"]
+        return any(name.endswith("ForTokenClassification") for name in named)
+    except (OSError, HardnerError, KeyError, TypeError, AttributeError):
         return False
 
 
@@ -101,20 +108,28 @@ def files_of(tagger: Tagger) -> dict[str, bytes]:
     return _stored(tagger.encoder)[1]
 
 
+@dataclass(frozen=True)
+class _Description:
+    """What `describe_tagger` writes."""
+
+    encoder: Mapping[str, Any]
+    decoder: DecoderKind
+    tag_sets: tuple[TagSet, ...]
+    heads: Mapping[str, Mapping[str, Any]]
+
+
 def build_tagger(config: _Config, files: Files) -> Tagger:
     """The tagger that `describe_tagger` and `files_of` describe."""
     with _readable():
-        encoder = _build_encoder(config["encoder"], files)
-        if config["decoder"] not in DECODERS:
-            raise _unknown("decoder", config["decoder"], DECODERS)
+        found = make(_Description, {n: config[n] for n in keys(_Description) if n in config})
+        encoder = _build_encoder(found.encoder, files)
         heads = {
-            name: _known("head", head, HEADS)(**_rest(head))
-            for name, head in config["heads"].items()
+            name: make(_known("head", head, HEADS), _rest(head), f"heads.{name}")
+            for name, head in found.heads.items()
         }
-        tag_sets = tuple(
-            TagSet(t["domain"], tuple(t["labels"]), t["scheme"]) for t in config["tag_sets"]
-        )
-        return Tagger(encoder, tag_sets, config["decoder"], heads)
+        if isinstance(encoder, EncoderWithCopies) and len(encoder.changed) >= len(found.tag_sets):
+            raise HardnerError("its encoder has more copies than there are tag sets to read them")
+        return Tagger(encoder, found.tag_sets, found.decoder, heads)
 
 
 @contextmanager
@@ -122,8 +137,8 @@ def _readable() -> Iterator[None]:
     """Whatever goes wrong with a description of another version, as one line."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        said = " ".join(repr(error).split())
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        said = " ".join(repr(error).split())[:200]
         raise HardnerError(f"damaged or newer than this hardner: {said}") from None
 
 
@@ -150,10 +165,8 @@ def _store_words(encoder: WordEncoder) -> _Stored:
 
 
 def _build_words(config: _Config, files: Files) -> Encoder:
-    letters = dict(config["characters"])
-    letters["widths"] = tuple(letters["widths"])
     words = _text(files, VOCABULARY).split("\n")[:-1]
-    return WordEncoder(tuple(words), **{**config, "characters": Characters(**letters)})
+    return replace(make(WordEncoder, config, "encoder"), vocabulary=tuple(words))
 
 
 def _store_pieces(encoder: PieceEncoder) -> _Stored:
@@ -162,20 +175,25 @@ def _store_pieces(encoder: PieceEncoder) -> _Stored:
 
 
 def _build_pieces(config: _Config, files: Files) -> Encoder:
-    return PieceEncoder(Transformer(**config["transformer"]), _pieces(config, files))
+    encoder = make(PieceEncoder, {**config, "pieces": _pieces(config, files)}, "encoder")
+    _check_rows(encoder.pieces, encoder.transformer.vocabulary)
+    return encoder
 
 
 def _store_bert(encoder: BertEncoder) -> _Stored:
     pieces, files = _stored_pieces(encoder.pieces)
-    config = {"name": encoder.folder.name, "padding": encoder.padding, "pieces": pieces}
+    config = {"name": encoder.name, "padding": encoder.padding, "pieces": pieces}
     return config, files | {BERT: configuration(encoder.model).encode()}
 
 
 def _build_bert(config: _Config, files: Files) -> Encoder:
-    pieces = _pieces(config, files, shift=1)
-    return BertEncoder(
-        Path(config["name"]), bert_network(_text(files, BERT)), pieces, config["padding"]
-    )
+    network, pieces = bert_network(_text(files, BERT)), _pieces(config, files, shift=1)
+    encoder = make(BertEncoder, {**config, "model": network, "pieces": pieces}, "encoder")
+    rows = network.config.vocab_size
+    _check_rows(pieces, rows + 1)
+    if encoder.padding >= rows or pieces.limit > positions(network, pieces.limit):
+        raise HardnerError("encoder.padding or encoder.pieces.limit is beyond what its network has")
+    return encoder
 
 
 def _store_onnx(encoder: OnnxEncoder) -> _Stored:
@@ -185,8 +203,9 @@ def _store_onnx(encoder: OnnxEncoder) -> _Stored:
 
 
 def _build_onnx(config: _Config, files: Files) -> Encoder:
+    own = {n: value for n, value in config.items() if n != "shift"}
     pieces = _pieces(config, files, config["shift"])
-    return OnnxEncoder(_content(files, GRAPH), pieces, config["size"])
+    return make(OnnxEncoder, {**own, "graph": _content(files, GRAPH), "pieces": pieces}, "encoder")
 
 
 def _store_copies(encoder: EncoderWithCopies) -> _Stored:
@@ -195,6 +214,8 @@ def _store_copies(encoder: EncoderWithCopies) -> _Stored:
 
 
 def _build_copies(config: _Config, files: Files) -> Encoder:
+    if config["base"]["kind"] == "branched":
+        raise HardnerError("its encoder is a copy of copies, which is none of hardner's")
     base = _build_encoder(config["base"], files)
     return EncoderWithCopies(base, tuple(tuple(names) for names in config["changed"]))
 
@@ -227,18 +248,33 @@ def _pieces(config: _Config, files: Files, shift: int = 0) -> Pieces:
         tokenizer = Tokenizer.from_str(text)
     except Exception as error:  # tokenizers raises no narrower one
         raise HardnerError(f"{TOKENIZER} is damaged: {error}") from None
-    return Pieces(Splitter(tokenizer, shift), **config["pieces"])
+    splitter = make(Splitter, {"tokenizer": tokenizer, "shift": shift}, "encoder")
+    return make(Pieces, {**config["pieces"], "split": splitter}, "encoder.pieces")
+
+
+def _check_rows(pieces: Pieces, rows: int) -> None:
+    """Refuse pieces that a network of so many has no vector for."""
+    assert isinstance(pieces.split, Splitter)
+    known = pieces.split.tokenizer.get_vocab().values()
+    most = max(
+        pieces.first, pieces.last, pieces.unknown, max(known, default=0) + pieces.split.shift
+    )
+    if most >= rows:
+        raise HardnerError(f"its tokenizer's pieces go up to {most}, the network's to {rows - 1}")
 
 
 def _known(what: str, config: _Config, kinds: Mapping[str, _Kind]) -> _Kind:
-    if config["kind"] not in kinds:
-        raise _unknown(what, config["kind"], kinds)
-    return kinds[config["kind"]]
+    kind = config.get("kind")
+    if not isinstance(kind, str) or kind not in kinds:
+        raise _unknown(what, kind, kinds)
+    return kinds[kind]
 
 
 def _unknown(what: str, kind: object, kinds: Any) -> HardnerError:
     known = ", ".join(kinds)
-    return HardnerError(f"unknown {what} {kind!r}; this version of hardner knows {known}")
+    return HardnerError(
+        f"unknown {what} {reprlib.repr(kind)}; this version of hardner knows {known}"
+    )
 
 
 def _rest(config: _Config) -> dict[str, Any]:
@@ -279,3 +315,12 @@ def _check_params(tagger: Tagger, params: Params) -> None:
         if tuple(params[name].shape) != shape:
             found = list(params[name].shape)
             raise HardnerError(f"parameter {name} is {found}, the network wants {list(shape)}")
+
+
+def _check_numbers(params: Params) -> None:
+    """Refuse weights that no network computes with."""
+    if len(types := {value.dtype for value in params.values()}) > 1:
+        raise HardnerError(f"its parameters are of several types: {', '.join(map(str, types))}")
+    for name, value in params.items():
+        if not value.is_floating_point() or not value.isfinite().all():
+            raise HardnerError(f"parameter {name} holds what is no finite number; train it anew")

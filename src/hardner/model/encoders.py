@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.batch import Batch, Features
+from hardner.config import Size
 from hardner.model.characters import ALPHABET, Characters, spell
 from hardner.model.layers import (
     Mode,
@@ -55,14 +56,14 @@ class Encoder(Protocol):
 class WordEncoder:
     """Word vectors and letters, read by a BiLSTM or BiGRU (HGDA, MetaNER)."""
 
-    vocabulary: tuple[str, ...]
+    vocabulary: tuple[str, ...] = ()
     """Words with a vector of their own, in order; any other shares one vector."""
-    dimension: int = 200
+    dimension: Size = 200
     train_words: bool = False
     """Whether the word vectors learn, as in MetaNER, or stay, as in HGDA."""
     characters: Characters = field(default_factory=Characters)
     cell: CellKind = "lstm"
-    hidden: int = 128
+    hidden: Size = 128
     """Of one direction."""
     skip: bool = False
     """Whether a word's input vectors are appended to its states."""

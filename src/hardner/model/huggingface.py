@@ -21,6 +21,7 @@ from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hardner.batch import Batch, Features, TagSet
+from hardner.config import Whole
 from hardner.errors import FileError, HardnerError
 from hardner.model.decoders import UNSHOWN
 from hardner.model.encoders import Encoded, taken
@@ -34,6 +35,8 @@ from hardner.types import Sentence
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 _NAMELESS = "Entity"  # the label where tags are B, I and O alone
 _PREFIXES = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
+_MOST_LAYERS, _MOST_NUMBERS = 1000, 1 << 31
+"""Of a network: more is damage, which would take all memory or never end."""
 _TAG = re.compile(r"([BIESLU])(?:[-_](.+))?")
 
 
@@ -41,10 +44,11 @@ _TAG = re.compile(r"([BIESLU])(?:[-_](.+))?")
 class BertEncoder:
     """The network of a folder, called with the parameters of one task after another."""
 
-    folder: Path
+    name: str
+    """Of the folder that it came from."""
     model: Any = field(compare=False, repr=False)
     pieces: Pieces = field(compare=False)
-    padding: int
+    padding: Whole
     """The folder's own padding piece; pieces are shifted so that 0 is free for ours."""
 
     @classmethod
@@ -79,7 +83,7 @@ class BertEncoder:
             limit=limit,
             overlap=overlap_of(limit),
         )
-        return cls(folder, _bare(model), pieces, tokenizer.pad_token_id or 0)
+        return cls(folder.name, _bare(model), pieces, tokenizer.pad_token_id or 0)
 
     @property
     def size(self) -> int:
@@ -137,8 +141,18 @@ def configuration(model: Any) -> str:
 def bert_network(config: str) -> Any:
     """The network that a configuration describes, its weights yet to be given."""
     with quiet() as transformers, torch.random.fork_rng(devices=[]):
-        made = transformers.AutoConfig.for_model(**json.loads(config))
-        return _bare(transformers.AutoModel.from_config(made))
+        try:
+            made = transformers.AutoConfig.for_model(**json.loads(config))
+            deepest = max((v for n, v in made.to_dict().items() if n.endswith("layers")), default=0)
+            if deepest <= _MOST_LAYERS:
+                with torch.device("meta"):  # tensors without memory
+                    tried = transformers.AutoModel.from_config(made)
+                if sum(p.numel() for p in tried.parameters()) <= _MOST_NUMBERS:
+                    return _bare(transformers.AutoModel.from_config(made))
+        except Exception as error:  # whatever damaged files make a large library raise
+            said = " ".join(repr(error).split())[:200]
+            raise HardnerError(f"its network's configuration is damaged: {said}") from None
+        raise HardnerError("its network's configuration is damaged: larger than any such network")
 
 
 @lru_cache(maxsize=4)

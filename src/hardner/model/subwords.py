@@ -8,7 +8,7 @@ window alone. Positions are relative (rotary), so that it does not matter where 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.batch import Batch, Features, Ints
+from hardner.config import Bounds, Size, Whole, check_fields
 from hardner.errors import HardnerError
 from hardner.types import Sentence
 
@@ -29,7 +30,7 @@ class Splitter:
     """A tokenizer's pieces of a word."""
 
     tokenizer: Tokenizer
-    shift: int = 0
+    shift: Annotated[int, Bounds(0, 1)] = 0
     """Added to its pieces, for one that does not keep 0 for padding."""
 
     def __call__(self, word: str) -> list[int]:
@@ -49,19 +50,22 @@ class Pieces:
 
     split: Callable[[str], Sequence[int]]
     """The pieces of a word; none where the tokenizer knows nothing of it."""
-    first: int
+    first: Size
     """Opens a window (``[CLS]``)."""
-    last: int
+    last: Size
     """Closes a window (``[SEP]``)."""
-    unknown: int
+    unknown: Size
     """Stands for a word without pieces (``[UNK]``)."""
-    limit: int = 256
+    limit: Annotated[int, Bounds(1, 1 << 16)] = 256
     """Pieces of a window, both ends included."""
-    overlap: int = 64
+    overlap: Whole = 64
     """Of two windows, and the most pieces of a word that are read."""
-    _cache: dict[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _cache: dict[str, tuple[int, ...]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
+        check_fields(self, "pieces")
         if not 0 < self.overlap < self.limit - 2:
             raise HardnerError(f"windows of {self.limit} pieces cannot overlap by {self.overlap}")
 

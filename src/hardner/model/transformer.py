@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from hardner.config import Bounds, Size, check_fields
 from hardner.errors import HardnerError
 from hardner.model.layers import (
     Mode,
@@ -35,13 +36,14 @@ MANY = 16
 class Transformer:
     """Pieces -> one vector a piece."""
 
-    vocabulary: int
-    size: int = 384
-    layers: int = 6
-    heads: int = 6
-    inner: int = 1536
+    vocabulary: Size
+    size: Size = 384
+    layers: Annotated[int, Bounds(1, 1000)] = 6
+    heads: Size = 6
+    inner: Size = 1536
 
     def __post_init__(self) -> None:
+        check_fields(self, "transformer")
         if self.size % (2 * self.heads):
             raise HardnerError(f"{self.heads} heads of even size do not fit into {self.size}")
 
