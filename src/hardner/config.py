@@ -38,7 +38,7 @@ Count = Annotated[int, Bounds(1)]
 Whole = Annotated[int, Bounds(0)]
 NonNegative = Annotated[float, Bounds(0)]
 Share = Annotated[float, Bounds(0, 1)]
-Size = Annotated[int, Bounds(1, 10_000_000)]
+AxisSize = Annotated[int, Bounds(1, 10_000_000)]
 """Of an axis of a parameter: more is no network but damage."""
 
 
@@ -79,7 +79,8 @@ def make(kind: type[_Record], table: Mapping[str, Any], section: str = "") -> _R
             raise _no_such_key(key, section, known)
         values[name] = _taken(value, known[name], key)
     for f in fields(kind):  # type: ignore[arg-type]
-        if f.name in known.keys() - values and f.default is f.default_factory is MISSING:
+        needed = f.init and f.default is MISSING and f.default_factory is MISSING
+        if needed and f.name not in values:
             place = f"[{section}]: " if section else ""
             raise HardnerError(f"{place}{f.name} is missing")
     record = kind(**values)

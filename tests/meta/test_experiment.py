@@ -301,6 +301,6 @@ def test_an_experiment_survives_toml_and_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", [3, [], "x", [""]])
-def test_settings_that_are_no_table_are_one_line(table):
+def test_settings_that_are_no_table_are_one_line(table: object) -> None:
     with pytest.raises(HardnerError, match="expected a table of settings, got"):
-        merged(table, {})
+        merged(table, {})  # type: ignore[arg-type]

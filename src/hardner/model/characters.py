@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.batch import Ints
-from hardner.config import Bounds, Size, Whole, check_fields
+from hardner.config import AxisSize, Bounds, Whole, check_fields
 from hardner.errors import HardnerError
 from hardner.model.layers import Mode, Params, embed, linear, normal, scoped, uniform
 from hardner.model.recurrent import BiRecurrent
@@ -38,12 +38,12 @@ def spell(word: str) -> Ints:
 class Characters:
     """Letters -> one vector a word: max-pooled convolutions beside the ends of a BiLSTM."""
 
-    embedding: Size = 50
+    embedding: AxisSize = 50
     filters: Whole = 100
     """Of all widths together; 0 for no convolution."""
     widths: tuple[Annotated[int, Bounds(1, LETTERS)], ...] = (2, 3, 4, 5)
     recurrent: Whole = 0
-    """Size of both directions together; 0 for no recurrence."""
+    """AxisSize of both directions together; 0 for no recurrence."""
 
     def __post_init__(self) -> None:
         check_fields(self, "characters")

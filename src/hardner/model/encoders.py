@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.batch import Batch, Features
-from hardner.config import Size
+from hardner.config import AxisSize
 from hardner.model.characters import ALPHABET, Characters, spell
 from hardner.model.layers import (
     Mode,
@@ -58,12 +58,12 @@ class WordEncoder:
 
     vocabulary: tuple[str, ...] = ()
     """Words with a vector of their own, in order; any other shares one vector."""
-    dimension: Size = 200
+    dimension: AxisSize = 200
     train_words: bool = False
     """Whether the word vectors learn, as in MetaNER, or stay, as in HGDA."""
     characters: Characters = field(default_factory=Characters)
     cell: CellKind = "lstm"
-    hidden: Size = 128
+    hidden: AxisSize = 128
     """Of one direction."""
     skip: bool = False
     """Whether a word's input vectors are appended to its states."""

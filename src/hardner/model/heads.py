@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.batch import Batch
-from hardner.config import Size
+from hardner.config import AxisSize
 from hardner.model.encoders import Encoded
 from hardner.model.layers import (
     Params,
@@ -78,8 +78,8 @@ class SentenceHead:
 
     asks: Literal["domain", "bcls", "mcls"]
     """The domain (HGDA); whether there is a mention (bCLS); how many: 0, 1, 2, more (mCLS)."""
-    size: Size
-    classes: Size
+    size: AxisSize
+    classes: AxisSize
     pooling: Pooling = "max"
 
     def init(self, rng: torch.Generator) -> Params:
@@ -97,7 +97,7 @@ class SentenceHead:
 class ExtentHead:
     """mtCLS: whether each word stands in no mention, is one, or is part of a longer one."""
 
-    size: Size
+    size: AxisSize
 
     def init(self, rng: torch.Generator) -> Params:
         return init_linear(self.size, 3, rng)
@@ -113,8 +113,8 @@ class ExtentHead:
 class Discriminator:
     """MetaNER's: attention over the words, then two layers that name the domain (Eq. 13)."""
 
-    size: Size
-    domains: Size
+    size: AxisSize
+    domains: AxisSize
 
     def init(self, rng: torch.Generator) -> Params:
         return {

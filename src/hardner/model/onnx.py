@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from hardner.batch import Batch, Features
-from hardner.config import Size
+from hardner.config import AxisSize
 from hardner.errors import HardnerError
 from hardner.model.encoders import Encoded
 from hardner.model.layers import Mode, Params
@@ -30,7 +30,7 @@ class OnnxEncoder:
 
     graph: bytes = field(compare=False, repr=False)
     pieces: Pieces = field(compare=False)
-    size: Size
+    size: AxisSize
     _sessions: dict[int, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """By process: the threads of one do not follow it into a fork."""
 

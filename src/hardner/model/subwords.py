@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.batch import Batch, Features, Ints
-from hardner.config import Bounds, Size, Whole, check_fields
+from hardner.config import AxisSize, Bounds, Whole, check_fields
 from hardner.errors import HardnerError
 from hardner.types import Sentence
 
@@ -50,11 +50,11 @@ class Pieces:
 
     split: Callable[[str], Sequence[int]]
     """The pieces of a word; none where the tokenizer knows nothing of it."""
-    first: Size
+    first: AxisSize
     """Opens a window (``[CLS]``)."""
-    last: Size
+    last: AxisSize
     """Closes a window (``[SEP]``)."""
-    unknown: Size
+    unknown: AxisSize
     """Stands for a word without pieces (``[UNK]``)."""
     limit: Annotated[int, Bounds(1, 1 << 16)] = 256
     """Pieces of a window, both ends included."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hardner.config import Bounds, Size, check_fields
+from hardner.config import AxisSize, Bounds, check_fields
 from hardner.errors import HardnerError
 from hardner.model.layers import (
     Mode,
@@ -36,11 +36,11 @@ MANY = 16
 class Transformer:
     """Pieces -> one vector a piece."""
 
-    vocabulary: Size
-    size: Size = 384
+    vocabulary: AxisSize
+    size: AxisSize = 384
     layers: Annotated[int, Bounds(1, 1000)] = 6
-    heads: Size = 6
-    inner: Size = 1536
+    heads: AxisSize = 6
+    inner: AxisSize = 1536
 
     def __post_init__(self) -> None:
         check_fields(self, "transformer")
