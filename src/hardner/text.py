@@ -250,6 +250,7 @@ def sentences(
             spans=tuple(sorted(spans)),
             id=own[index].id if own else f"{document.id}:{index}",
             offsets=row,
+            state=own[index].state if own else "",
         )
         for index, (row, spans) in enumerate(zip(rows, held, strict=True))
     )

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 Progress = Callable[[int, int], None]
 """Progress callback: (steps done, steps in all)."""
+STATES = ("open", "partial", "done")
+"""Of a sentence that is being labelled: not read yet, read in part, read to its end."""
 Offset = tuple[int, int]
 """Where something starts and ends, in characters of a document's text."""
 
@@ -30,9 +32,16 @@ class Sentence:
     id: str = ""
     offsets: tuple[Offset, ...] | None = None
     """Of each token, in the text of the document that holds the sentence."""
+    state: str = ""
+    """How far it was labelled, one of `STATES` where that is known."""
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what is not labelled in it is known to be no mention."""
+        return self.state in ("", "done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,8 @@ class Document:
     entities: tuple[Entity, ...] = ()
     sentences: tuple[Sentence, ...] = ()
     passages: tuple[Passage, ...] = ()
+    held_out: bool = False
+    """Whether it is to be measured on, and never learnt from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("console", lambda said: _policy(said.text, wrong))
         page.on("request", lambda asked: _outside(asked.url, server.url, wrong))
         page.on("dialog", lambda dialog: dialog.accept())
-        page.goto(server.url)
+        page.goto(server.entrance)
         page.locator("#panels .panel:not([hidden])").wait_for()
         return page
 

@@ -51,6 +51,27 @@ def test_upload_drop_and_paste(visit: Any, shared: Server, tmp_path: Path) -> No
     expect(page.locator(".toast.bad")).to_contain_text("broken")
 
 
+def test_only_readable_formats_are_offered_and_two_files_are_one_document(
+    visit: Any, shared: Server
+) -> None:
+    page = visit(shared)
+    expect(page.locator("#counts")).to_contain_text("labelled")
+    page.click("#add")
+    formats = page.locator("#add-format option").evaluate_all("all => all.map(o => o.value)")
+    assert "html" not in formats and "brat" in formats
+    files = [
+        {"name": "pair.ann", "mimeType": "", "buffer": b"T1\tDevice 4 8\tpump\n"},
+        {"name": "alone.jsonl", "mimeType": "", "buffer": b'{"text": "Alone it stands."}'},
+        {"name": "pair.txt", "mimeType": "", "buffer": b"The pump of the pair failed."},
+    ]
+    page.set_input_files("#add-files", files)
+    page.click("dialog button[type=submit]")
+    page.locator("dialog").wait_for(state="detached")
+    expect(page.locator(".toast").first).to_contain_text("1 document, 1 sentence, with 1 mention")
+    acts.open_document(page, "pair")
+    expect(acts.row(page, 0).locator(".tag.label")).to_have_text(["Device"])
+
+
 def test_filters_and_removal(visit: Any, shared: Server) -> None:
     documents = [{"name": f"sieve {i}", "text": TEXTS[i]} for i in range(3)]
     shared.ask("/api/documents", {"documents": documents})

@@ -126,3 +126,67 @@ def test_typed_text_stays_while_the_server_is_gone(visit: Any, own: Server) -> N
     page.click("dialog button[type=submit]")
     expect(page.locator("dialog")).to_have_count(0)
     assert own.ask("/api/documents?query=while")["total"] == 1
+
+
+@pytest.fixture
+def far(model: Path, tmp_path: Path) -> Iterator[Server]:
+    """As other machines reach it."""
+    with Server(tmp_path / "far.db", model, "--host", "0.0.0.0") as server:
+        server.ask("/api/types", {"name": "Device", "key": "d", "colour": 0})
+        add(server, "far")
+        yield server
+
+
+def label_while_gone(page: Any, server: Server) -> None:
+    acts.open_document(page, "far")
+    acts.label(page, 0, "stent", "d")
+    server.kill()
+    acts.pick(page, 1, "catheter")
+    page.keyboard.press("d")
+    expect(page.locator("#banner")).to_contain_text("1 change not saved yet")
+
+
+def test_a_token_outlives_the_server(visit: Any, far: Server) -> None:
+    page = visit(far)
+    label_while_gone(page, far)
+    far.start()
+    acts.saved(page, 1)
+    assert [acts.labels_of(s) for s in sentences(far, "far")] == [["stent"], ["catheter"], []]
+
+
+@pytest.mark.parametrize("how", ["dialog", "address"])
+def test_labels_wait_for_a_new_token(visit: Any, far: Server, tmp_path: Path, how: str) -> None:
+    page = visit(far)
+    label_while_gone(page, far)
+    (tmp_path / "far.db-token").unlink()
+    far.start()
+    asked = page.get_by_role("dialog", name="This workbench asks for its token")
+    expect(asked).to_be_visible()
+    expect(page.locator("#saving")).not_to_contain_text("All saved")
+    asked.get_by_role("textbox").fill("not this")
+    asked.get_by_role("button", name="Open").click()
+    expect(asked).to_contain_text("That is not the token")
+    if how == "dialog":
+        asked.get_by_role("textbox").fill(far.entrance)
+        asked.get_by_role("button", name="Open").click()
+    else:
+        page.goto(far.entrance)
+    expect(asked).to_have_count(0)
+    expect(page.locator("#saving")).to_have_text("All saved")
+    assert [acts.labels_of(s) for s in sentences(far, "far")] == [["stent"], ["catheter"], []]
+
+
+def test_a_full_disk_is_named(visit: Any, own: Server) -> None:
+    add(own, "full")
+    page = visit(own)
+    acts.open_document(page, "full")
+    full = {"status": 507, "json": {"error": "the disk is full; free some space"}}
+    page.route("**/api/sentences/*", lambda route: route.fulfill(**full))
+    acts.pick(page, 0, "stent")
+    page.keyboard.press("d")
+    expect(page.locator("#banner")).to_contain_text("the disk is full")
+    expect(page.locator("#saving")).not_to_contain_text("All saved")
+    page.unroute("**/api/sentences/*")
+    acts.saved(page, 0)
+    expect(page.locator("#banner")).to_be_hidden()
+    assert acts.labels_of(sentences(own, "full")[0]) == ["stent"]

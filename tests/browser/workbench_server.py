@@ -17,9 +17,9 @@ CHILDREN = "/proc/{0}/task/{0}/children"
 class Server:
     """Answers on the same port in each of its lives."""
 
-    def __init__(self, project: Path, model: Path) -> None:
+    def __init__(self, project: Path, model: Path, *options: str) -> None:
         self._command = [sys.executable, "-m", "hardner", "serve", str(project), "--no-browser"]
-        self._command += ["--model", str(model)]
+        self._command += ["--model", str(model), *options]
         self._log = project.with_suffix(".log")
         self._port = 0
         self.start()
@@ -39,8 +39,9 @@ class Server:
             self._process.kill()
             self._close()
             raise AssertionError(f"no server: {said} {self._log.read_text('utf-8')[-2000:]}")
-        self.url = said
-        self._port = int(said.rstrip("/").rpartition(":")[2])
+        self.entrance = said
+        self.url, _, self.token = said.partition("?token=")
+        self._port = int(self.url.rstrip("/").rpartition(":")[2])
 
     def kill(self) -> None:
         """As kill -9 does; what it had started must go, too."""
@@ -69,6 +70,7 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         request = Request(f"{self.url.rstrip('/')}{path}", data=data, method=method)
         request.add_header("Content-Type", "application/json")
+        request.add_header("Authorization", f"Bearer {self.token}")
         try:
             with urlopen(request, timeout=60) as answer:
                 return json.load(answer)

@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 from serve_bench import TEXT, add, add_type, client, label, settings, swept
 
-from hardner.formats import read
+from hardner.adapt.examples import examples
+from hardner.formats import Report, read, write
 from hardner.serve.workbench import Limits
 
 OCTETS = {"content-type": "application/octet-stream"}
@@ -120,6 +121,32 @@ def test_a_bad_upload_is_one_line_and_leaves_nothing(http, name, data, status, s
     error = answer.json()["error"]
     assert says in error and "\n" not in error and "hardner-upload" not in error
     assert http.get("/api/documents").json()["total"] == 0
+
+
+def test_files_that_belong_together_come_as_one(http):
+    text, marks = b"A stent.", b"T1\tDevice 2 7\tstent\n"
+    query = {"name": ["x/1.txt", "1.ann"], "size": [len(text)]}
+    answer = http.post("/api/uploads", params=query, content=text + marks, headers=OCTETS)
+    assert answer.status_code == 201, answer.text
+    assert (answer.json()["added"], answer.json()["mentions"]) == (1, 1)
+    for wrong in ({"size": []}, {"name": ["1.txt", "1.txt"]}):
+        answer = http.post("/api/uploads", params=query | wrong, content=text, headers=OCTETS)
+        assert answer.status_code == 422
+
+
+def test_messages_are_in_the_words_of_the_page(http):
+    error = upload(http, "odd.unknown", "\x01 what is this").json()["error"]
+    assert "--" not in error and "Format of the files" in error
+
+
+@pytest.mark.parametrize("where", ["text", "name"])
+def test_half_a_character_is_refused(http, where):
+    body = json.dumps({"documents": [{"text": "A stent.", where: "a \ud800 b"}]})
+    headers = {"content-type": "application/json"}
+    answer = http.post("/api/documents", content=body, headers=headers)
+    assert (answer.status_code, "surrogate" in answer.json()["error"]) == (422, True)
+    answer = http.post("/api/tag", content='{"texts": ["\\ud800"]}', headers=headers)
+    assert answer.status_code == 422
 
 
 def test_bombs_are_refused(tmp_path):
@@ -275,3 +302,79 @@ def test_there_must_be_something_to_take_away(http):
     add(http, TEXT)
     assert http.get("/api/export", params={"format": "conll"}).status_code == 422
     assert http.get("/api/export", params={"format": "../x"}).status_code == 422
+
+
+def half_read(http):
+    """Two documents: one is read in part, the other, held out, to its end."""
+    disease, device = add_type(http), add_type(http, "Device")
+    add(http, TEXT)
+    add(http, "Another asthma. No fever.", held_out=True)
+    add(http, "Nothing is labelled here.")
+    label(http, 1, (3, 4, disease))
+    label(http, 2, (1, 2, device), partial=True)
+    label(http, 4, (1, 2, disease))
+    label(http, 5, none=True)
+
+
+def exported(http, tmp_path, format, unit="document"):
+    answer = http.get("/api/export", params={"format": format, "unit": unit})
+    assert answer.status_code == 200, answer.text
+    path = tmp_path / f"{unit}.{'jsonl' if format == 'jsonl' else format}"
+    path.write_bytes(answer.content)
+    return path
+
+
+def shown(http):
+    rows = http.get("/api/documents").json()["documents"]
+    return [
+        (
+            row["held_out"],
+            [one["state"] for one in http.get(f"/api/documents/{row['id']}").json()["sentences"]],
+        )
+        for row in rows
+    ]
+
+
+def test_states_and_held_out_marks_survive_json_lines(http, tmp_path):
+    half_read(http)
+    path = exported(http, tmp_path, "jsonl")
+    with client(settings(tmp_path, project=tmp_path / "other")) as other:
+        body = upload(other, "a.jsonl", path.read_bytes()).json()
+        assert (body["sentences"], body["labelled"], body["mentions"]) == (5, 3, 3)
+        assert not [line for line in body["warnings"] if "without a label" in line]
+        assert shown(other) == [
+            (False, ["labelled", "partial", "open"]),
+            (True, ["labelled", "none"]),
+        ]
+        again = exported(other, tmp_path, "jsonl").read_text().replace('"document-', '"')
+        assert again == path.read_text().replace('"document-', '"')
+
+
+@pytest.mark.parametrize("format", ["conll", "pubtator", "biocjson", "doccano"])
+def test_what_was_not_read_is_not_exported_as_holding_nothing(http, tmp_path, format):
+    half_read(http)
+    path = exported(http, tmp_path, format)
+    documents = list(read(path, format))
+    text = " ".join(" ".join(document.text.split()) for document in documents)
+    assert "asthma" in text and "stent" not in text and "No fever was seen" not in text
+    assert sorted((e.text, e.label) for d in documents for e in d.entities) == [
+        ("asthma", "Disease"),
+        ("asthma", "Disease"),
+    ]
+
+
+def test_adapting_leaves_out_what_was_not_read_to_its_end(http, tmp_path):
+    half_read(http)
+    (first, _) = read(exported(http, tmp_path, "jsonl"))
+    learnt = examples(first.sentences, "Disease")
+    assert [" ".join(s.tokens) for s in learnt.sentences] == ["The patient had asthma ."]
+    assert any("not labelled to their end" in note for note in learnt.notes)
+    report = Report()
+    write([first], tmp_path / "lost.tsv", "conll", report=report)
+    assert [line for line in report.lines() if "not labelled to its end" in line]
+
+
+def test_an_unknown_state_is_refused(http):
+    line = {"text": "A.", "sentences": [{"tokens": ["A", "."], "state": "half"}]}
+    error = upload(http, "a.jsonl", json.dumps(line)).json()["error"]
+    assert "known are open, partial, done" in error

@@ -183,8 +183,86 @@ def test_a_used_type_stays_and_an_undo_brings_one_back(http):
     assert http.delete(f"/api/types/{disease}").status_code == 409
     label(http, 1)
     assert http.delete(f"/api/types/{disease}").json()["types"] == []
+    for labels in (0, 1):  # the type comes back first, then its label
+        http.post("/api/undo", json={})
+        assert [kind["spans"] for kind in http.get("/api/types").json()["types"]] == [labels]
+
+
+def types_of(http):
+    return {kind["name"]: kind["spans"] for kind in http.get("/api/types").json()["types"]}
+
+
+def test_labels_are_counted_for_each_type(http):
+    disease, device = add_type(http), add_type(http, "Device")
+    add(http, TEXT)
+    label(http, 1, (1, 2, device), (3, 4, disease))
+    label(http, 2, (1, 2, device))
+    label(http, 3, (1, 2, disease), partial=True)
+    assert types_of(http) == {"Disease": 2, "Device": 2}
+
+
+def test_a_type_goes_with_its_labels_and_an_undo_brings_both_back(http):
+    disease, device = add_type(http), add_type(http, "Device")
+    add(http, TEXT)
+    label(http, 1, (1, 2, device), (3, 4, disease))
+    label(http, 2, (1, 2, device), rejected=[{"start": 3, "end": 4, "type": disease}])
+    label(http, 3, (1, 2, disease))
+    before = [sentence(http, n) for n in (1, 2, 3)]
+    since = http.get("/api/status").json()["event"]
+    left = http.delete(f"/api/types/{disease}", params={"with_labels": True}).json()["types"]
+    assert [kind["name"] for kind in left] == ["Device"]
+    now = http.get("/api/status", params={"since": since}).json()
+    assert now["types_changed"] and now["documents_changed"]
+    assert now["undo"]["what"] == "delete the type Disease"
+    assert (now["counts"]["labelled"], now["counts"]["mentions"]) == (2, 2)
+    after = [sentence(http, n) for n in (1, 2, 3)]
+    assert [len(one["spans"]) for one in after] == [1, 1, 0]
+    assert (after[1]["rejected"], after[2]["state"]) == ([], "open")
+    for step, wanted in (("undo", before), ("redo", after), ("undo", before)):
+        http.post(f"/api/{step}", json={})
+        for number, one in enumerate(wanted, 1):
+            found = sentence(http, number)
+            assert {**found, "version": 0} == {**one, "version": 0}
+    assert types_of(http) == {"Disease": 2, "Device": 2}
+
+
+def test_names_and_held_out_marks_are_undone(http):
+    add(http, TEXT)
+    http.patch("/api/documents/1", json={"name": "Renamed", "held_out": True})
+    row = http.get("/api/documents", params={"query": "renamed"}).json()["documents"][0]
+    assert row["held_out"]
     http.post("/api/undo", json={})
-    assert [kind["spans"] for kind in http.get("/api/types").json()["types"]] == [1]
+    row = http.get("/api/documents").json()["documents"][0]
+    assert (row["name"], row["held_out"]) == ("document-1", False)
+    assert http.get("/api/documents", params={"query": "renamed"}).json()["total"] == 0
+    http.post("/api/redo", json={})
+    assert http.get("/api/documents", params={"query": "renamed"}).json()["total"] == 1
+
+
+def test_a_sentence_is_open_partly_reviewed_or_done(http):
+    disease = add_type(http)
+    add(http, TEXT)
+    mark = {"start": 3, "end": 4, "type": disease}
+    for body, state, counts in (
+        ({"rejected": [mark]}, "partial", (3, 1, 0)),
+        ({"spans": [mark], "partial": True}, "partial", (3, 1, 0)),
+        ({"spans": [mark]}, "labelled", (2, 0, 1)),
+        ({"spans": [mark], "partial": True}, "partial", (3, 1, 0)),
+        ({"none": True, "partial": True}, "none", (2, 0, 0)),
+        ({"partial": True}, "open", (3, 0, 0)),
+    ):
+        version = sentence(http, 1)["version"]
+        found = http.put("/api/sentences/1", json={"version": version, **body}).json()
+        now = http.get("/api/status").json()["counts"]
+        assert found["state"] == state
+        assert (now["open"], now["partial"], now["labelled"]) == counts
+    for _ in range(3):
+        http.post("/api/undo", json={})
+    assert sentence(http, 1)["state"] == "labelled"
+    http.post("/api/undo", json={})
+    assert sentence(http, 1)["state"] == "partial"
+    events = http.get("/api/sentences/1/history").json()["events"]
+    assert "mark as done" in {event["what"] for event in events}
 
 
 def test_status_names_what_others_changed(http):

@@ -22,11 +22,16 @@ from serve_bench import (
     until,
 )
 
+from hardner.batch import TagSet
 from hardner.errors import HardnerError
+from hardner.model.encoders import WordEncoder
+from hardner.model.tagger import Tagger
 from hardner.serve import job, queue
+from hardner.serve import learning as learning_types
 from hardner.serve.ipc import AdaptationOrder
 from hardner.serve.model_thread import ModelThread
 from hardner.serve.models import MODELS_KEPT
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
 
@@ -252,13 +257,69 @@ def test_what_to_label_next(http, monkeypatch):
     http.patch("/api/documents/3", json={"held_out": True})
     swept(http)
     found = http.post("/api/suggest", json={"n": 2, "skip": [2]}).json()["suggestions"]
-    assert asked == {"ids": ["4", "3"], "known": ["1"], "label": "Disease"}
+    assert asked == {"ids": ["4", "3"], "known": ["1"], "label": ("Disease",)}
     assert [one["sentence"]["id"] for one in found] == [4, 3]
     assert found[0]["uncertain"][0]["type"] == 1
     body = {"n": 1, "texts": ["One. Two words."]}
     (offered,) = http.post("/api/suggest", json=body).json()["suggestions"]
     assert (offered["index"], offered["start"], offered["text"]) == (0, 0, "One.")
     assert offered["uncertain"][0]["text"] == "."
+
+
+def offered(*doubts, hardness=1.0, id="1"):
+    words = ["The", "big", "stent", "and", "the", "stent", "caused", "fever", "."]
+    uncertain = tuple((Span(*span), score) for *span, score in doubts)
+    sentence = Sentence(tuple(words), (), id)
+    return SimpleNamespace(sentence=sentence, hardness=hardness, reason="", uncertain=uncertain)
+
+
+def asked_next(http, monkeypatch, *suggestions):
+    def suggest(model, sentences, n, *, label, known):
+        return suggestions
+
+    monkeypatch.setattr("hardner.tag.suggest.suggest_sentences", suggest)
+    return http.post("/api/suggest", json={"n": 10}).json()["suggestions"]
+
+
+def test_what_is_asked_is_in_doubt_of_a_type_of_the_project_and_asked_once(http, monkeypatch):
+    device, _ = add_type(http, "Device"), add_type(http, "Symptom")
+    add(http, "The big stent and the stent caused fever.")
+    doubts = (
+        (2, 3, "Device", 0.4),
+        (5, 6, "Device", 0.3),  # the same words again
+        (7, 8, "Disease", 0.5),  # not of the project
+        (0, 1, "Symptom", 0.996),  # no doubt at all
+    )
+    (one,) = asked_next(http, monkeypatch, offered(*doubts))
+    assert one["reason"] == "unsure about ‘stent’ (Device 40%)"
+    wanted = {"start": 2, "end": 3, "label": "Device", "type": device, "score": 0.4}
+    assert one["uncertain"] == [wanted]
+    (one,) = asked_next(http, monkeypatch, offered((7, 8, "Disease", 0.5)))
+    assert one["reason"] == "unsure about ‘fever’ (a mention 50%)"
+    assert (one["uncertain"][0]["label"], one["uncertain"][0]["type"]) == (None, None)
+    (one,) = asked_next(http, monkeypatch, offered((0, 1, "Symptom", 0.996)))
+    assert (one["reason"], one["uncertain"]) == (
+        "unsure about many words, a little about each",
+        [],
+    )
+
+
+def test_a_doubt_of_another_type_may_be_one_of_the_only_type(http, monkeypatch):
+    device = add_type(http, "Device")
+    add(http, "The big stent and the stent caused fever.")
+    (one,) = asked_next(http, monkeypatch, offered((2, 3, "Gene", 0.5)))
+    assert (one["uncertain"][0]["label"], one["uncertain"][0]["type"]) == ("Device", device)
+
+
+def test_the_hardest_come_first(http, monkeypatch):
+    add_type(http, "Device")
+    add(http, *["The big stent and the stent caused fever."] * 4)
+    given = [
+        offered((at, at + 1, "Device", 0.5), hardness=hardness, id=str(at))
+        for at, hardness in ((1, 0.5), (2, 3.0), (3, 1.0), (4, 2.0))
+    ]
+    found = asked_next(http, monkeypatch, *given)
+    assert [one["hardness"] for one in found] == [3.0, 2.0, 1.0, 0.5]
 
 
 def test_changes_between_two_models():
@@ -293,34 +354,93 @@ def test_the_held_out_part_is_scored(tmp_path):
     assert job.score_held_out(made, [], ["Disease"]) is None
 
 
-def test_several_types_are_learnt_one_beside_the_other(tmp_path, monkeypatch):
-    said, orders = [], []
+BASE = Tagger(
+    WordEncoder(("a", "b", "c"), dimension=6, cell="gru", hidden=4),
+    (TagSet("Disease", ("Disease",), "IOB2"), TagSet("Gene", ("Gene",), "IOB2")),
+    "softmax",
+)
+BOTH = Sentence(("a", "b"), (Span(0, 1, "Disease"), Span(0, 2, "New")), "1")
 
-    def adapt(model, sentences, label, *, keep, force, on_progress):
-        orders.append((label, keep, [s.spans for s in sentences]))
+
+def adapted(label, seed=1):
+    """The base's network, fitted as adapting does: one head, and an encoder that has moved."""
+    tagger = BASE.with_domains([TagSet(f"{label}+", (label,), "IOB2")])
+    frozen = {n: value for n, value in BASE.init(0).items() if n.startswith("frozen")}
+    return Predictor(tagger, tagger.init(seed) | frozen)
+
+
+def learning(monkeypatch, folder, known=None, f1=0.5, wrong=(), **options):
+    """Runs an order of two types; `known` is what the base scores as it is, by type."""
+    said, asked = [], []
+
+    def adapt(model, sentences, label, *, force, on_progress):
+        asked.append((label, [s.spans for s in sentences]))
         on_progress(1, 2)
-        f1, gain = (
-            SimpleNamespace(value=0.8 if label == "A" else 0.4, low=0.3, high=1.0),
-            SimpleNamespace(value=0.1),
+        if label in wrong:
+            raise HardnerError("learning diverged; try another --seed")
+        interval = SimpleNamespace(value=f1, low=0.3, high=1.0)
+        expected = SimpleNamespace(f1=interval, gain=SimpleNamespace(value=0.1), more=10)
+        own = (label, known[label]) if label in (known or {}) else None
+        mentions = 3 if label == "New" else 1
+        return adapted(label), SimpleNamespace(
+            sentences=1, mentions=mentions, notes=(), expected=expected, known=own
         )
-        expected = SimpleNamespace(f1=f1, gain=gain, more=10)
-        mentions = 3 if label == "A" else 1
-        report = SimpleNamespace(
-            label=label, sentences=1, mentions=mentions, notes=(), expected=expected
-        )
-        return Words(label), report
 
-    monkeypatch.setattr(job.Predictor, "load", lambda folder: Words())
-    monkeypatch.setattr(job, "adapt_predictor", adapt)
-    both = Sentence(("a", "b"), (Span(0, 1, "A"), Span(0, 2, "B")), "1")
-    AdaptationOrder([both], [], [], keep=False, force=False, base=None).write(tmp_path)
-    job.run_order(tmp_path, said.append)
-    assert orders == [("A", False, [(Span(0, 1, "A"),)]), ("B", True, [(Span(0, 2, "B"),)])]
-    assert {"stage": "adapting", "done": 3, "total": 4} in said
-    result = said[-1]["result"]
-    assert (result["f1"], result["gain"]) == (pytest.approx(0.7), pytest.approx(0.1))
-    assert [(t["label"], t["f1"], t["more"]) for t in result["types"]] == [
-        ("A", 0.8, 10),
-        ("B", 0.4, 10),
+    base = Predictor(BASE, BASE.init(0))
+    monkeypatch.setattr(job, "Predictor", SimpleNamespace(load=lambda folder: base))
+    monkeypatch.setattr(learning_types, "adapt_predictor", adapt)
+    order = {"keep": False, "force": False, "base": None} | options
+    AdaptationOrder([BOTH], [], [], **order).write(folder)
+    job.run_order(folder, said.append)
+    assert asked[0][0] != "Disease" or asked[0][1] == [(Span(0, 1, "Disease"),)]
+    return base, said, Predictor.load(folder / "model")
+
+
+def found(model, kind):
+    return [
+        [(span, pytest.approx(score)) for span, score in spans if span.label == kind]
+        for spans in model.spans([BOTH, Sentence(("c", "b", "a"))])
     ]
-    assert (tmp_path / "model" / "weights.safetensors").exists()
+
+
+def test_several_types_are_learnt_and_put_together(tmp_path, monkeypatch):
+    _, said, model = learning(monkeypatch, tmp_path, f1=0.5)
+    assert {"stage": "adapting", "done": 3, "total": 4} in said
+    assert said[-1]["result"]["f1"] == pytest.approx(0.5)
+    assert set(model.labels) == {"Disease", "New"}
+    for kind in model.labels:
+        assert found(model, kind) == found(adapted(kind), kind)
+
+
+def test_a_type_that_the_model_knows_better_keeps_its_head(tmp_path, monkeypatch):
+    base, said, model = learning(monkeypatch, tmp_path, known={"Disease": 0.9})
+    types = {one["label"]: one for one in said[-1]["result"]["types"]}
+    assert (types["Disease"]["kept"], types["New"]["kept"]) == (True, False)
+    assert said[-1]["result"]["f1"] == pytest.approx((0.9 + 3 * 0.5) / 4)
+    assert said[-1]["result"]["low"] is None
+    (note,) = said[-1]["result"]["notes"]
+    assert "does better as it is" in note and "--" not in note
+    assert set(model.labels) == {"Disease", "New"}  # and no Gene, which nobody asked for
+    assert found(model, "Disease") == found(base, "Disease")
+    assert found(model, "New") == found(adapted("New"), "New")
+
+
+def test_a_type_that_cannot_be_learnt_takes_nothing_from_the_others(tmp_path, monkeypatch):
+    _, said, model = learning(monkeypatch, tmp_path, wrong=("New",))
+    (note,) = said[-1]["result"]["notes"]
+    assert note == "New could not be learnt: learning diverged; label a few more sentences."
+    assert (model.labels, said[-1]["result"]["f1"]) == (("Disease",), pytest.approx(0.5))
+    with pytest.raises(HardnerError, match="New could not be learnt"):
+        learning(monkeypatch, tmp_path, wrong=("New", "Disease"), keep=True)
+
+
+def test_what_was_to_be_kept_is_kept(tmp_path, monkeypatch):
+    base, said, model = learning(monkeypatch, tmp_path, known={"Disease": 0.1}, keep=True)
+    assert set(model.labels) == {"Disease", "Gene", "New"}
+    assert found(model, "Disease") == found(base, "Disease")
+    assert "was to keep" in said[-1]["result"]["notes"][0]
+
+
+def test_force_adapts_what_is_better_as_it_is(tmp_path, monkeypatch):
+    _, _, model = learning(monkeypatch, tmp_path, known={"Disease": 0.9}, force=True)
+    assert found(model, "Disease") == found(adapted("Disease"), "Disease")

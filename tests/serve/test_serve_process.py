@@ -256,8 +256,19 @@ def test_what_cannot_be_opened_is_one_line(tmp_path):
 
 
 def test_another_address_comes_with_a_token(tmp_path, model):
+    tokens = []
+    for _ in range(2):  # a page that is open goes on after a restart
+        with serving(tmp_path / "p.hardner", model, "--host", "0.0.0.0") as server:
+            address, _, token = server.address.partition("?token=")
+            assert len(token) > 20
+            tokens.append(token)
+            # Not an address that only this machine can open.
+            assert not {"//127.", "//0.0.0.0"} & {address[5:11], address[5:14]}
+            server.address = address
+            assert "token" in server.ask("GET", "/api/status")["error"]
+    assert tokens[0] == tokens[1]
+    kept = tmp_path / "p.hardner-token"
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == (tokens[0], 0o600)
+    kept.write_text("")  # as a crash may leave it: never a token that all know
     with serving(tmp_path / "p.hardner", model, "--host", "0.0.0.0") as server:
-        address, _, token = server.address.partition("?token=")
-        assert len(token) > 20
-        server.address = address
-        assert "token" in server.ask("GET", "/api/status")["error"]
+        assert len(server.address.partition("?token=")[2]) > 20

@@ -6,10 +6,9 @@ from hardner.formats.doccano import DOCCANO_DIALECT
 from hardner.formats.format import HOLDABLE, Place, Report
 from hardner.formats.json_records import Dialect, Record, json_format
 from hardner.formats.labelstudio import LABELSTUDIO_DIALECT
-from hardner.formats.mention import parse_range
+from hardner.formats.mention import parse_range, short
 from hardner.formats.prodigy import PRODIGY_DIALECT
-from hardner.formats.token_records import TOKENS_DIALECT
-from hardner.types import Document, Entity, Passage, Sentence, Span
+from hardner.types import STATES, Document, Entity, Passage, Sentence, Span
 
 
 def encode_document(document: Document, report: Report, place: Place) -> dict[str, Any]:
@@ -19,6 +18,8 @@ def encode_document(document: Document, report: Report, place: Place) -> dict[st
         "text": document.text,
         "entities": [_encode_entity(entity) for entity in document.entities],
     }
+    if document.held_out:
+        record["held_out"] = True
     if document.sentences:
         record["sentences"] = [_encode_sentence(sentence) for sentence in document.sentences]
     if document.passages:
@@ -39,6 +40,8 @@ def _encode_entity(entity: Entity) -> dict[str, Any]:
 
 def _encode_sentence(sentence: Sentence) -> dict[str, Any]:
     item = {key: getattr(sentence, key) for key in ("id", "tokens", "spans")}
+    if sentence.state:
+        item["state"] = sentence.state
     return item if sentence.offsets is None else {**item, "offsets": sentence.offsets}
 
 
@@ -51,11 +54,14 @@ def decode_document(record: Record, report: Report) -> Document:
         tuple(item.entity(text) for item in record.records("entities")),
         tuple(_decode_sentence(item) for item in record.records("sentences")),
         tuple(Passage(*item.range(), item.string("kind")) for item in record.records("passages")),
+        record.fields.get("held_out") is True,
     )
 
 
 def _decode_sentence(record: Record) -> Sentence:
-    place, tokens = record.place, record.strings("tokens")
+    place, tokens = record.place, record.items("tokens")
+    if not all(isinstance(token, str) for token in tokens):
+        raise place.error('"tokens" is not a list of strings')
     spans = []
     for span in record.items("spans"):
         try:
@@ -67,7 +73,10 @@ def _decode_sentence(record: Record) -> Sentence:
     offsets = tuple(record.ranges("offsets"))
     if given and len(offsets) != len(tokens):
         raise place.error(f"{len(tokens)} tokens and {len(offsets)} offsets in a sentence")
-    return Sentence(tokens, tuple(spans), record.string("id"), offsets if given else None)
+    if (state := record.string("state")) not in ("", *STATES):
+        raise place.error(f'"state" is {short(state)}; known are {", ".join(STATES)}')
+    held = offsets if given else None
+    return Sentence(tuple(tokens), tuple(spans), record.string("id"), held, state)
 
 
 JSONL = json_format(
@@ -76,9 +85,8 @@ JSONL = json_format(
     LABELSTUDIO_DIALECT,
     DOCCANO_DIALECT,
     PRODIGY_DIALECT,
-    TOKENS_DIALECT,
     Dialect(
-        fields=frozenset({"id", "text", "entities", "sentences", "passages"}),
+        fields=frozenset({"id", "text", "entities", "sentences", "passages", "held_out"}),
         recognises=lambda fields: "entities" in fields or "passages" in fields,
         decode=decode_document,
         encode=encode_document,

@@ -5,7 +5,7 @@ Logging, scoring, saving and progress bars live outside it.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -107,7 +107,6 @@ class TrainingStep(NamedTuple):
     """What an iteration found; its tensors stay on the device, so that nothing waits for them."""
 
     iteration: int
-    rows: EpisodeRows
     losses: Tensor  # of each outer term and task, [terms, M]
     weights: Tensor  # of each part (in alphabetical order) and task, [parts, M]
     seconds: float  # since the iteration before
@@ -153,7 +152,9 @@ def loop(
     replay = CudaGraphRunner(
         [progress.params[n] for n in learnt] + [progress.state[k] for k in kept]
     )
-    objectives = method.turns
+    objectives = [method.objective]
+    if method.alternate:  # one term after another, an iteration each
+        objectives = [replace(method.objective, outer=(term,)) for term in method.objective.outer]
     clock = time.perf_counter()
     while progress.iteration < training.iterations:
         iteration = progress.iteration
@@ -192,7 +193,7 @@ def loop(
         losses, weights = replay(key, compute, [rate, *drawn])
         progress.iteration += 1
         now = time.perf_counter()
-        yield TrainingStep(iteration, rows, losses, weights, now - clock)
+        yield TrainingStep(iteration, losses, weights, now - clock)
         clock = now
 
 

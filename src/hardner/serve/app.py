@@ -1,6 +1,7 @@
 """The web application: routes over a workbench, the page, and errors as one line of JSON."""
 
 import hashlib
+import sqlite3
 from collections.abc import Collection, Iterator
 from html import escape
 from pathlib import Path
@@ -16,7 +17,7 @@ from starlette.types import ASGIApp
 
 import hardner
 from hardner.errors import HardnerError
-from hardner.serve.errors import Missing, Refused
+from hardner.serve.errors import DISK_FULL, Missing, Refused, is_disk_full
 from hardner.serve.guard import LOOPBACK, RequestGuard
 from hardner.serve.routes import documents, labels, models, project
 from hardner.serve.workbench import Workbench
@@ -28,7 +29,7 @@ _MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_ERRORS = (400, 401, 403, 404, 409, 413, 415, 422, 429)
+_ERRORS = (400, 401, 403, 404, 409, 413, 415, 422, 429, 507)
 _DOCS_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem }
 code, pre { font-family: ui-monospace, monospace; font-size: .9em }
@@ -74,6 +75,8 @@ def create_routes() -> FastAPI:
     _add_page(app)
     for kind in (HardnerError, RequestValidationError, HTTPException, ClientDisconnect, Exception):
         app.add_exception_handler(kind, _error)
+    for kind in (OSError, sqlite3.OperationalError):
+        app.add_exception_handler(kind, _system_error)
     return app
 
 
@@ -161,6 +164,13 @@ def _type(schema: dict[str, Any], schemas: dict[str, Any], depth: int = 0) -> st
     return str(schema.get("type", "any"))
 
 
+async def _system_error(request: Request, error: Exception) -> Response:
+    """What the system refused: a full disk is no failure of ours, all else is."""
+    if not is_disk_full(error):
+        raise error
+    return await _error(request, error)
+
+
 async def _error(request: Request, error: Exception) -> Response:
     """The error as one line of JSON."""
     status, message, extra, headers = 422, str(error), {}, None
@@ -172,6 +182,8 @@ async def _error(request: Request, error: Exception) -> Response:
             message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         case HTTPException():
             status, message, headers = error.status_code, error.detail, error.headers
+        case _ if is_disk_full(error):
+            status, message = 507, DISK_FULL
         case ClientDisconnect():  # who left before the request was complete will not read this
             status, message = 400, "the request was cut short"
         case HardnerError():

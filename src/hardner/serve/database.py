@@ -6,7 +6,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from hardner.jobs.lock import FileLock
 
 APPLICATION_ID = 0x68646E72
 """Marks a SQLite file as ours, in its header: the letters ``hdnr``."""
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA = """
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY,
@@ -51,6 +51,9 @@ CREATE TABLE sentences (
     UNIQUE (document, position)
 ) STRICT;
 CREATE INDEX sentences_labelled ON sentences (document, state) WHERE state <> 'open';
+-- Partly reviewed: some mentions are labelled or rejected, and the rest is still to be read.
+CREATE INDEX sentences_partial ON sentences (document)
+    WHERE state = 'open' AND (spans <> '[]' OR rejected <> '[]');
 
 -- Nothing here is ever changed or deleted. After each event, undo_top is the event that an undo
 -- takes back and redo_top the undo that a redo takes back; both are stacks, as the event below
@@ -124,8 +127,16 @@ CREATE VIRTUAL TABLE words USING fts5 (
 );
 """
 
+_MIGRATIONS = {
+    1: """CREATE INDEX sentences_partial ON sentences (document)
+          WHERE state = 'open' AND (spans <> '[]' OR rejected <> '[]');""",
+}
+"""What takes a project file of a version to the next."""
+
 Database = sqlite3.Connection
 _IDLE_READERS = 4  # connections kept open for reading
+_PATIENCE = 30  # seconds that a statement waits for a lock
+_QUIET = 2.0  # seconds without a write after which all is moved into the project's own file
 
 
 class ProjectDatabase:
@@ -136,12 +147,15 @@ class ProjectDatabase:
         self._lock = _lock_project(path)
         try:
             self._writer = _connect(path)
-            _create_tables(self._writer, path)
+            _update_tables(self._writer, path)
         except BaseException:
             self._lock.release()
             raise
         self._writing = threading.Lock()
+        self._writes = 0
+        self._closing = threading.Event()
         self._readers: deque[Database] = deque()
+        threading.Thread(target=self._tidy, name="checkpoints", daemon=True).start()
 
     @contextmanager
     def writing(self) -> Iterator[Database]:
@@ -152,8 +166,10 @@ class ProjectDatabase:
             try:
                 yield self._writer
                 self._writer.execute("COMMIT")
+                self._writes += 1
             except BaseException:
-                self._writer.execute("ROLLBACK")
+                if self._writer.in_transaction:  # a full disk has ended it already
+                    self._writer.execute("ROLLBACK")
                 raise
 
     @contextmanager
@@ -173,19 +189,44 @@ class ProjectDatabase:
             else:
                 database.close()
 
+    def copy(self, target: Path) -> None:
+        """Write the project as it is now, as a whole, into another file."""
+        source, copied = _connect(self.path), sqlite3.connect(target)
+        with closing(source), closing(copied):
+            source.backup(copied)
+
     def close(self) -> None:
         """Close all connections, so that SQLite removes the files beside the project."""
+        self._closing.set()
         while self._readers:
             self._readers.pop().close()
         with self._writing:
             self._writer.close()
         self._lock.release()
 
+    def _tidy(self) -> None:
+        """Whenever writing pauses, move what was written from SQLite's log into the file."""
+        seen = moved = 0
+        while not self._closing.wait(_QUIET):
+            if seen == self._writes != moved:
+                with self._writing:
+                    if self._closing.is_set():
+                        return
+                    # Without patience: who reads an old state now is not worth waiting for.
+                    self._writer.execute("PRAGMA busy_timeout = 0")
+                    with suppress(sqlite3.OperationalError):  # such as: the disk is full
+                        found = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                        moved = moved if found["busy"] else seen
+                    self._writer.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE}")
+            seen = self._writes
+
 
 def _connect(path: Path) -> Database:
     try:
         # Connections move between the threads of the server, but only one uses each at a time.
-        database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        database = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=_PATIENCE
+        )
         database.row_factory = sqlite3.Row
         database.execute("PRAGMA foreign_keys = ON")
         # "saved" in the page means on disk, also when the power fails.
@@ -198,23 +239,24 @@ def _connect(path: Path) -> Database:
     return database
 
 
-def _create_tables(database: Database, path: Path) -> None:
-    """Create the tables of a new file; refuse a file of another program or version."""
+def _update_tables(database: Database, path: Path) -> None:
+    """Create the tables of a new file, bring those of an earlier version up to this one."""
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     empty = database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone() is None
     if empty and not application:
-        database.executescript(
-            f"BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
-            f" PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-        )
+        steps = SCHEMA
     elif application != APPLICATION_ID:
         raise FileError(path, "not a project of hardner; name another file")
-    elif version != SCHEMA_VERSION:
-        raise FileError(
-            path,
-            f"made by another version of hardner (format {version}, here {SCHEMA_VERSION})",
-        )
+    elif not 1 <= version <= SCHEMA_VERSION:
+        known = f"format {version}, here {SCHEMA_VERSION}"
+        raise FileError(path, f"made by another version of hardner ({known}); update hardner")
+    else:
+        steps = "".join(_MIGRATIONS[old] for old in range(version, SCHEMA_VERSION))
+    database.executescript(
+        f"BEGIN; {steps} PRAGMA application_id = {APPLICATION_ID};"
+        f" PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+    )
 
 
 def _lock_project(path: Path) -> FileLock:
@@ -271,16 +313,11 @@ def record_event(
 ) -> int:
     """Append an event and move the undo stacks; returns its number.
 
-    Args:
-        kind: What happened; a new label or removal empties the redo stack.
-        document: Where it happened.
-        sentence: Where it happened, more closely.
-        before: The state before, as far as an undo needs it.
-        after: The state after.
-        target: The event that an undo takes back, or the undo that a redo takes back.
+    One that says what was before can be undone, and empties the redo stack. The target of an undo
+    is the event that it takes back, that of a redo the undo.
     """
     tops, number = undo_tops(database), last_event(database) + 1
-    if kind in ("label", "remove"):
+    if before is not None:
         tops = {"undo": number, "redo": None}
     elif target is not None:
         # Below an event on its stack lies what was the stack's top before that event.

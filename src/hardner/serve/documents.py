@@ -2,15 +2,16 @@
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hardner.schemes import non_overlapping
 from hardner.serve.database import Database, compact_json, record_event
-from hardner.serve.errors import Missing, Refused
+from hardner.serve.errors import Missing
 from hardner.serve.mention_types import ensure_types, type_numbers
 from hardner.serve.models import current_model_number
+from hardner.serve.sentences import PARTLY
 from hardner.text import Problem, sentences
 from hardner.types import Document, Sentence, Span
 
@@ -19,6 +20,8 @@ _OPENING = 120  # characters of a document in a list
 _WORD = re.compile(r"\w+")
 HAS_LABELS = "EXISTS (SELECT 1 FROM sentences WHERE document = documents.id AND state <> 'open')"
 """Condition on a document: a sentence of it is labelled, or marked as holding no mention."""
+HAS_PARTIAL = f"documents.id IN (SELECT document FROM sentences WHERE {PARTLY})"
+"""Condition on a document: a sentence of it is partly reviewed."""
 # CROSS JOIN keeps SQLite to this order of the tables, in which the indexes serve.
 _WITH = """id IN (SELECT document FROM predictions CROSS JOIN sentences ON sentences.id = sentence
            WHERE model = :model AND {})"""
@@ -28,6 +31,7 @@ _FILTERS = {
     "all": "1",
     "labelled": HAS_LABELS,
     "unlabelled": f"NOT {HAS_LABELS}",
+    "partial": HAS_PARTIAL,
     "suggested": _WITH.format("suggested"),
     "disagreeing": _WITH.format("disagrees"),
     "held_out": "held_out",
@@ -47,8 +51,12 @@ class PreparedDocument(NamedTuple):
     sentences: list[Sentence]
     """Of bounded length, with offsets in the text."""
     labelled: bool
-    """Whether sentences without a label hold no mention; otherwise they are open."""
+    """Whether sentences without a label hold no mention; otherwise they are open.
+
+    A sentence that says itself how far it was labelled is taken at its word.
+    """
     warnings: list[str]
+    held_out: bool = False
 
 
 def prepare_document(document: Document, labelled: bool = False) -> PreparedDocument:
@@ -70,7 +78,8 @@ def prepare_document(document: Document, labelled: bool = False) -> PreparedDocu
             warnings.append(f"{sentence.id}: {count} within another of its type; left out")
         held += _cut(replace(sentence, spans=kept))
     labelled = labelled or any(sentence.spans for sentence in held)
-    return PreparedDocument(document.id, document.text, held, labelled, warnings)
+    name, text, held_out = document.id, document.text, document.held_out
+    return PreparedDocument(name, text, held, labelled, warnings, held_out)
 
 
 def _longest_of_each_label(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -96,7 +105,7 @@ def _cut(sentence: Sentence) -> Iterator[Sentence]:
             if start <= s.start < end
         )
         tokens, offsets = sentence.tokens[start:end], sentence.offsets[start:end]
-        yield Sentence(tokens, spans, sentence.id, offsets)
+        yield Sentence(tokens, spans, sentence.id, offsets, sentence.state)
         start = end
 
 
@@ -112,9 +121,9 @@ def add_documents(
         name = document.name or f"document-{number}"
         database.execute(
             "INSERT INTO documents (id, name, text, held_out) VALUES (?, ?, ?, ?)",
-            (number, name, document.text, held_out),
+            (number, name, document.text, held_out or document.held_out),
         )
-        _index_words(database, number, name, document.text)
+        _index_words(database, number)
         database.executemany(
             """INSERT INTO sentences (document, position, start, stop, tokens, state, spans)
                VALUES (?, ?, ?, ?, ?, ?, ?)""",
@@ -129,7 +138,11 @@ def add_documents(
         "first": last + 1,
         "last": last + len(prepared),
         "sentences": len(every),
-        "labelled": sum(len(document.sentences) for document in prepared if document.labelled),
+        "labelled": sum(
+            sentence.state == "done" if sentence.state else document.labelled
+            for document in prepared
+            for sentence in document.sentences
+        ),
         "mentions": sum(len(sentence.spans) for sentence in every),
         "types": new_types,
     }
@@ -143,13 +156,17 @@ def _sentence_row(
     start, stop = sentence.offsets[0][0], sentence.offsets[-1][1]
     tokens = [edge - start for offset in sentence.offsets for edge in offset]
     marks = sorted((span.start, span.end, types[span.label]) for span in sentence.spans)
-    state = "open" if not labelled else "labelled" if marks else "none"
+    done = sentence.state == "done" if sentence.state else labelled
+    state = "open" if not done else "labelled" if marks else "none"
     return start, stop, compact_json(tokens), state, compact_json(marks)
 
 
-def _index_words(database: Database, number: int, name: str, text: str) -> None:
-    values = (number, name, text)
-    database.execute("INSERT INTO words (rowid, name, text) VALUES (?, ?, ?)", values)
+def _index_words(database: Database, number: int) -> None:
+    database.execute(
+        """INSERT INTO words (rowid, name, text)
+           SELECT id, name, text FROM documents WHERE id = ?""",
+        (number,),
+    )
 
 
 def list_documents(
@@ -188,37 +205,36 @@ def find_document(database: Database, number: int) -> dict[str, Any]:
 
 def document_text(database: Database, number: int) -> str:
     """The text of a document."""
-    values = (number,)
-    for row in database.execute("SELECT text FROM documents WHERE NOT removed AND id = ?", values):
-        return str(row["text"])
+    return str(_row(database, number)["text"])
+
+
+def _row(database: Database, number: int) -> sqlite3.Row:
+    for row in database.execute("SELECT * FROM documents WHERE NOT removed AND id = ?", (number,)):
+        found: sqlite3.Row = row
+        return found
     raise Missing(f"there is no document {number}")
 
 
 def change_document(
-    database: Database, number: int, name: str | None, held_out: bool | None
-) -> None:
-    """Rename a document, or move it in or out of the held-out part; None leaves it."""
-    text = document_text(database, number)
-    if name is not None:
-        if not name.strip():
-            raise Refused("a document needs a name")
+    database: Database, number: int, after: Mapping[str, Any], kind: str = "document"
+) -> int:
+    """Set a document's name, or whether it is held out or removed; returns the event."""
+    row = _row(database, number)
+    set_document(database, number, after)
+    before = {column: row[column] for column in after}
+    return record_event(database, kind, document=number, before=before, after=after)
+
+
+def set_document(database: Database, number: int, columns: Mapping[str, Any]) -> None:
+    """Set columns of a document that is there or was removed."""
+    if "name" in columns:
         # The index keeps no copy of the texts, so it must be told what to forget.
         database.execute(
             """INSERT INTO words (words, rowid, name, text)
                SELECT 'delete', id, name, text FROM documents WHERE id = ?""",
             (number,),
         )
-        database.execute("UPDATE documents SET name = ? WHERE id = ?", (name, number))
-        _index_words(database, number, name, text)
-    if held_out is not None:
-        database.execute("UPDATE documents SET held_out = ? WHERE id = ?", (held_out, number))
-    record_event(database, "document", document=number)
-
-
-def remove_document(database: Database, number: int) -> int:
-    """Take a document out of the project until an undo; returns the event."""
-    document_text(database, number)
-    database.execute("UPDATE documents SET removed = 1 WHERE id = ?", (number,))
-    return record_event(
-        database, "remove", document=number, before={"removed": False}, after={"removed": True}
-    )
+    for column, value in columns.items():
+        database.execute(f"UPDATE documents SET {column} = ? WHERE id = ?", (value, number))
+    if "name" in columns:
+        _index_words(database, number)

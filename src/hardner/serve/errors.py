@@ -1,5 +1,7 @@
 """Why a request is refused, and the HTTP status of the answer."""
 
+import errno
+import sqlite3
 from typing import Any
 
 from hardner.errors import HardnerError
@@ -29,3 +31,13 @@ class TooLarge(Refused):
 
 class Busy(Refused):
     status = 429  # too much work is queued
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether that is what an error of the system or of SQLite says."""
+    if isinstance(error, sqlite3.OperationalError):
+        return error.sqlite_errorcode == sqlite3.SQLITE_FULL
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+DISK_FULL = "the disk is full; free some space, until then nothing more can be saved"

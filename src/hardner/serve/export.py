@@ -5,17 +5,17 @@ import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, count, groupby
+from itertools import accumulate, chain, count, groupby
 from pathlib import Path
 
 from hardner.formats import FORMATS, Report, write
 from hardner.schemes import SCHEMES
 from hardner.serve.database import Database
-from hardner.serve.documents import HAS_LABELS
+from hardner.serve.documents import HAS_LABELS, HAS_PARTIAL, document_text
 from hardner.serve.errors import Refused
 from hardner.serve.mention_types import type_names
-from hardner.serve.sentences import select_sentences, to_sentence, token_offsets
-from hardner.types import Document, Entity, Sentence
+from hardner.serve.sentences import select_sentences, shown_state, to_sentence, token_offsets
+from hardner.types import STATES, Document, Entity, Sentence
 
 _ODD = re.compile(r"[\s|/\\:*?\"<>\x00-\x1f]+")
 
@@ -30,14 +30,14 @@ def export_labels(
 ) -> Path:
     """Write the labels into a folder; returns the file, a zip where the format is a folder.
 
-    A ``unit`` is a ``document`` with a label, or a labelled ``sentence`` alone.
+    A ``unit`` is a ``document`` with a sentence that is done, or such a ``sentence`` alone.
     """
     row = FORMATS[format]
     if scheme is not None and not row.tagged:
         raise Refused(f"{format} has no tags, so no scheme")
     if scheme is not None and scheme not in SCHEMES:
         raise Refused(f"unknown scheme {scheme!r}; known are {', '.join(SCHEMES)}")
-    found = _documents(database, by_sentence=unit == "sentence")
+    found = _documents(database, unit == "sentence", "states" in row.holds)
     first = next(found, None)
     if first is None:
         raise Refused("there are no labels to export yet; label a sentence first")
@@ -49,36 +49,54 @@ def export_labels(
     return target
 
 
-def _documents(database: Database, by_sentence: bool) -> Iterator[Document]:
+def _documents(database: Database, by_sentence: bool, states: bool) -> Iterator[Document]:
+    """What is done of the documents; where the format holds states, all of those begun.
+
+    A document that is not done to its end is cut down to its done sentences, as no one can say
+    what the others hold.
+    """
     names = type_names(database)
-    chosen = "state <> 'open'" if by_sentence else HAS_LABELS
+    begun = f"{HAS_LABELS} OR {HAS_PARTIAL}" if states else HAS_LABELS
+    chosen = "state <> 'open'" if by_sentence else f"({begun})"
     rows = select_sentences(database, f"NOT removed AND {chosen} ORDER BY sentences.id")
     if by_sentence:
         for row in rows:
-            yield _document(None, row["text"], [_sentence(row, names, 0)])
+            yield _document(None, [_sentence(row, names, 0)], row["text"], row["held_out"])
         return
-    for document, group in groupby(rows, key=lambda row: row["document"]):
-        sentences = [_sentence(row, names, row["start"]) for row in group]
-        found = database.execute("SELECT name, text FROM documents WHERE id = ?", (document,))
-        name, text = found.fetchone()
-        yield _document(name, text, sentences)
+    for _, group in groupby(rows, key=lambda row: row["document"]):
+        every = list(group)
+        done = [row for row in every if row["state"] != "open"]
+        if states or len(done) == len(every):
+            text = document_text(database, every[0]["document"])
+            sentences = [_sentence(row, names, row["start"]) for row in every]
+        else:
+            text = "\n".join(row["text"] for row in done)
+            starts = accumulate((len(row["text"]) + 1 for row in done), initial=0)
+            sentences = [_sentence(row, names, at) for row, at in zip(done, starts, strict=False)]
+        yield _document(every[0]["name"], sentences, text, every[0]["held_out"])
 
 
 def _sentence(row: sqlite3.Row, names: dict[int, str], shift: int) -> Sentence:
     sentence = to_sentence(row, names)
-    offsets = tuple((start + shift, end + shift) for start, end in token_offsets(row))
-    id = f"{row['name']}:{row['position'] + 1}"
-    return replace(sentence, spans=tuple(sorted(sentence.spans)), id=id, offsets=offsets)
+    state = shown_state(row)
+    return replace(
+        sentence,
+        spans=tuple(sorted(sentence.spans)),
+        id=f"{row['name']}:{row['position'] + 1}",
+        offsets=tuple((start + shift, end + shift) for start, end in token_offsets(row)),
+        state=state if state in STATES else "done",
+    )
 
 
-def _document(name: str | None, text: str, sentences: list[Sentence]) -> Document:
+def _document(name: str | None, sentences: list[Sentence], text: str, held_out: int) -> Document:
     entities = []
     for sentence in sentences:
         assert sentence.offsets is not None
         for first, behind, label in sentence.spans:
             start, end = sentence.offsets[first][0], sentence.offsets[behind - 1][1]
             entities.append(Entity(start, end, label, text[start:end]))
-    return Document(name or sentences[0].id, text, tuple(entities), tuple(sentences))
+    id = name or sentences[0].id
+    return Document(id, text, tuple(entities), tuple(sentences), held_out=bool(held_out))
 
 
 def _with_plain_ids(found: Iterable[Document]) -> Iterator[Document]:

@@ -11,22 +11,21 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hardner.adapt.workflow import AdaptationReport, adapt_predictor
 from hardner.errors import HardnerError
 from hardner.evaluate.errors import PredictedSentence, find_mistakes
 from hardner.evaluate.score import score
+from hardner.serve.errors import DISK_FULL, is_disk_full
 from hardner.serve.ipc import MODEL_IN_USE, NEW_MODEL, AdaptationOrder
+from hardner.serve.learning import OnProgress, learn_types, overall, with_labels
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
 _SHOWN = 100  # changes and mistakes of each kind that are reported
 _CONTEXT = 6  # tokens on each side of a change
-_REPORTED = ("label", "sentences", "mentions", "notes")
-_OnProgress = Callable[[str, int, int], None]  # (stage, done, total)
 
 
 def run_order(folder: Path, say: Callable[[dict[str, Any]], None]) -> None:
@@ -40,10 +39,10 @@ def run_order(folder: Path, say: Callable[[dict[str, Any]], None]) -> None:
     base = Predictor.load(order.base)
     in_use = folder / MODEL_IN_USE
     before = Predictor.load(in_use) if in_use.is_dir() else base
-    model, results = _adapt_types(base, order, on_progress)
+    model, results = learn_types(base, order, on_progress)
     labels = [result["label"] for result in results]
     result = {
-        **_overall(results),
+        **overall(results),
         "types": results,
         "notes": [note for result in results for note in result["notes"]],
         "changes": compare_models(before, model, order.unlabelled, labels, on_progress),
@@ -54,59 +53,12 @@ def run_order(folder: Path, say: Callable[[dict[str, Any]], None]) -> None:
     say({"result": result, "labels": [*model.labels]})
 
 
-def _adapt_types(
-    base: Predictor, order: AdaptationOrder, on_progress: _OnProgress
-) -> tuple[Predictor, list[dict[str, Any]]]:
-    """Learn one type after the other, each beside those before it."""
-    labels = sorted({span.label for sentence in order.labelled for span in sentence.spans})
-    on_progress("adapting", 0, 1)
-    model, results = base, []
-    for place, label in enumerate(labels):
-
-        def on_type_progress(done: int, total: int, place: int = place) -> None:
-            on_progress("adapting", place * total + done, len(labels) * total)
-
-        model, report = adapt_predictor(
-            model,
-            [_with_labels(sentence, {label}) for sentence in order.labelled],
-            label,
-            keep=order.keep or place > 0,
-            force=order.force,
-            on_progress=on_type_progress,
-        )
-        results.append(_type_result(report))
-    return model, results
-
-
-def _type_result(report: AdaptationReport) -> dict[str, Any]:
-    """What a type was learnt from, and what to expect: None where nothing could be held out."""
-    expected, result = report.expected, {name: getattr(report, name) for name in _REPORTED}
-    if expected is None:
-        return result | dict.fromkeys(("f1", "low", "high", "gain")) | {"more": 0}
-    f1 = {"f1": expected.f1.value, "low": expected.f1.low, "high": expected.f1.high}
-    return result | f1 | {"gain": expected.gain.value, "more": expected.more}
-
-
-def _with_labels(sentence: Sentence, labels: Collection[str]) -> Sentence:
-    """The sentence with its mentions of these labels."""
-    return replace(sentence, spans=tuple(s for s in sentence.spans if s.label in labels))
-
-
-def _overall(results: Sequence[dict[str, Any]]) -> dict[str, float | None]:
-    """The expected F1 of all types, each weighted by its mentions."""
-    total = sum(result["mentions"] for result in results)
-    names = ("f1", "low", "high", "gain")
-    if not total or any(result["f1"] is None for result in results):
-        return dict.fromkeys(names)
-    return {name: sum(one["mentions"] * one[name] for one in results) / total for name in names}
-
-
 def compare_models(
     before: Predictor,
     after: Predictor,
     sentences: Sequence[Sentence],
     labels: Collection[str],
-    on_progress: _OnProgress,
+    on_progress: OnProgress,
 ) -> dict[str, Any] | None:
     """The mentions of known types that only one of two models finds, the surest first."""
     known = set(labels) & set(before.labels)
@@ -155,7 +107,7 @@ def score_held_out(
     """Precision, recall and F1 on sentences that were not learnt from, with the mistakes."""
     if not sentences:
         return None
-    gold = [_with_labels(sentence, labels) for sentence in sentences]
+    gold = [with_labels(sentence, labels) for sentence in sentences]
     found = [
         tuple(span for span, _ in spans if span.label in labels) for spans in model.spans(gold)
     ]
@@ -195,8 +147,10 @@ def main(folder: Path) -> int:
     threading.Thread(target=_end_with_server, args=(folder,), daemon=True).start()
     try:
         run_order(folder, say)
-    except HardnerError as error:
-        say({"error": str(error)})
+    except (HardnerError, OSError) as error:
+        if isinstance(error, OSError) and not is_disk_full(error):
+            raise
+        say({"error": DISK_FULL if is_disk_full(error) else str(error)})
         return 1
     return 0
 

@@ -2,14 +2,15 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from hardner.serve.database import Database, compact_json, find_event, record_event, undo_tops
+from hardner.serve.documents import set_document
 from hardner.serve.errors import Conflict, Refused
-from hardner.serve.mention_types import restore_types, type_names, type_numbers
-from hardner.serve.predictions import compare_sentences
+from hardner.serve.mention_types import find_type, restore_types, type_names, type_numbers
+from hardner.serve.predictions import compare_sentences, compare_type
 from hardner.serve.sentences import (
     Mark,
     find_sentence,
@@ -31,17 +32,34 @@ class SentenceLabels(NamedTuple):
     """Marked as holding no mention."""
     rejected: tuple[Mark, ...]
     """Predicted mentions that the user does not want."""
+    partial: bool = False
+    """Whether there may be mentions beside the labelled ones."""
 
     @classmethod
-    def of_event(cls, side: str) -> "SentenceLabels":
-        """From the column ``before`` or ``after`` of an event."""
-        held = json.loads(side)
-        return cls(_marks(held["spans"]), held["none"], _marks(held["rejected"]))
+    def of_row(cls, row: sqlite3.Row) -> "SentenceLabels":
+        """What the table says."""
+        spans, rejected = (_marks(json.loads(row[name])) for name in ("spans", "rejected"))
+        partial = row["state"] == "open" and bool(spans)
+        return cls(spans, row["state"] == "none", rejected, partial)
+
+    @classmethod
+    def of_event(cls, held: dict[str, Any]) -> "SentenceLabels":
+        """What a side of an event says, which may come from before labels could be partial."""
+        spans, rejected = _marks(held["spans"]), _marks(held["rejected"])
+        return cls(spans, held["none"], rejected, held.get("partial", False))
 
     @property
     def state(self) -> str:
         """The sentence's state, as the table has it."""
-        return "none" if self.none else "labelled" if self.spans else "open"
+        return "none" if self.none else "labelled" if self.spans and not self.partial else "open"
+
+    def without(self, kind: int) -> "SentenceLabels":
+        """All but what is said of a type."""
+        spans, rejected = (
+            tuple(mark for mark in marks if mark[2] != kind)
+            for marks in (self.spans, self.rejected)
+        )
+        return self._replace(spans=spans, rejected=rejected, partial=self.partial and bool(spans))
 
 
 def _marks(held: Iterable[Sequence[int]]) -> tuple[Mark, ...]:
@@ -49,8 +67,10 @@ def _marks(held: Iterable[Sequence[int]]) -> tuple[Mark, ...]:
 
 
 def _check(labels: SentenceLabels, tokens: int, types: dict[int, str]) -> None:
-    if labels.none and labels.spans:
-        raise Refused("a sentence with labels cannot be marked as holding none")
+    if labels.none and (labels.spans or labels.partial):
+        raise Refused(
+            "a sentence with labels, or partly reviewed, cannot be marked as holding none"
+        )
     for start, end, number in (*labels.spans, *labels.rejected):
         if not 0 <= start < end <= tokens:
             raise Refused(f"span {start} to {end} is not within the {tokens} tokens")
@@ -69,10 +89,9 @@ def set_labels(database: Database, number: int, version: int, labels: SentenceLa
         raise Conflict("the sentence was changed elsewhere; this is how it is now")
     types = {number: name for name, number in type_numbers(database).items()}
     _check(labels, len(token_offsets(row)), types)
-    spans, rejected = (_marks(json.loads(row[name])) for name in ("spans", "rejected"))
-    before = SentenceLabels(spans, row["state"] == "none", rejected)
+    before = SentenceLabels.of_row(row)
     if before != labels:
-        _write(database, number, labels)
+        _write(database, {number: labels})
         record_event(
             database,
             "label",
@@ -83,14 +102,53 @@ def set_labels(database: Database, number: int, version: int, labels: SentenceLa
         )
 
 
-def _write(database: Database, number: int, labels: SentenceLabels) -> None:
-    database.execute(
+def _write(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
+    database.executemany(
         """UPDATE sentences SET state = ?, spans = ?, rejected = ?, version = version + 1
            WHERE id = ?""",
-        (labels.state, compact_json(labels.spans), compact_json(labels.rejected), number),
+        (
+            (labels.state, compact_json(labels.spans), compact_json(labels.rejected), number)
+            for number, labels in wanted.items()
+        ),
     )
-    restore_types(database, (mark[2] for mark in (*labels.spans, *labels.rejected)))
-    compare_sentences(database, [number])
+    every = wanted.values()
+    restore_types(database, {mark[2] for own in every for mark in (*own.spans, *own.rejected)})
+    compare_sentences(database, [*wanted])
+
+
+def remove_type(database: Database, number: int, with_labels: bool) -> None:
+    """Remove a type, with its labels or if it has none; an undo brings all of it back."""
+    found = find_type(database, number)
+    if found["spans"] and not with_labels:
+        raise Conflict(f"{found['name']} is used by {found['spans']} labels; remove them first")
+    of_type = "EXISTS (SELECT 1 FROM json_each({}) WHERE json_extract(value, '$[2]') = ?1)"
+    rows = database.execute(
+        f"""SELECT id, state, spans, rejected FROM sentences
+            WHERE {of_type.format("spans")} OR {of_type.format("rejected")}""",
+        (number,),
+    )
+    before = {row["id"]: SentenceLabels.of_row(row) for row in rows}
+    sides = [
+        {"type": number, "removed": removed, "sentences": {n: s._asdict() for n, s in own.items()}}
+        for removed, own in (
+            (False, before),
+            (True, {n: labels.without(number) for n, labels in before.items()}),
+        )
+    ]
+    _set_type(database, sides[1])
+    record_event(database, "untype", before=sides[0], after=sides[1])
+
+
+def _set_type(database: Database, side: dict[str, Any]) -> None:
+    """Remove a type or bring it back, and its labels."""
+    number = side["type"]
+    if side["removed"]:
+        database.execute("UPDATE types SET removed = 1 WHERE id = ?", (number,))
+    else:
+        restore_types(database, [number])
+    held = side["sentences"].items()
+    _write(database, {int(n): SentenceLabels.of_event(labels) for n, labels in held})
+    compare_type(database, type_names(database)[number])
 
 
 def take_step(
@@ -106,13 +164,14 @@ def take_step(
     if expected not in (None, top):
         raise Conflict(f"something else would be the next {kind} now")
     change = _change_of(database, find_event(database, top))
-    side = change["before" if kind == "undo" else "after"]
-    if change["kind"] == "remove":
-        values = (int(json.loads(side)["removed"]), change["document"])
-        database.execute("UPDATE documents SET removed = ? WHERE id = ?", values)
-    else:
-        _write(database, change["sentence"], SentenceLabels.of_event(side))
+    side = json.loads(change["before" if kind == "undo" else "after"])
     document, sentence = change["document"], change["sentence"]
+    if change["kind"] == "label":
+        _write(database, {sentence: SentenceLabels.of_event(side)})
+    elif change["kind"] == "untype":
+        _set_type(database, side)
+    else:
+        set_document(database, document, side)
     event = record_event(database, kind, document=document, sentence=sentence, target=top)
     return find_event(database, event)
 
@@ -131,8 +190,8 @@ def label_history(database: Database, number: int) -> list[dict[str, Any]]:
     events = []
     for row in rows:
         side = "before" if row["kind"] == "undo" else "after"
-        spans, none, rejected = SentenceLabels.of_event(_change_of(database, row)[side])
-        then = {"spans": show_marks(spans), "none": none, "rejected": show_marks(rejected)}
+        then = SentenceLabels.of_event(json.loads(_change_of(database, row)[side]))._asdict()
+        then |= {name: show_marks(then[name]) for name in ("spans", "rejected")}
         events.append(show_event(database, row) | then)
     return events
 
@@ -159,14 +218,16 @@ def show_undo(database: Database) -> dict[str, Any]:
 
 
 def _describe(database: Database, change: sqlite3.Row) -> str:
-    if change["kind"] == "remove":
-        (name,) = database.execute(
-            "SELECT name FROM documents WHERE id = ?", (change["document"],)
-        ).fetchone()
-        return f"remove the document {name}"
-    if change["kind"] != "label":
+    if change["before"] is None:
         return str(change["kind"])
-    before, after = (SentenceLabels.of_event(change[side]) for side in ("before", "after"))
+    sides = [json.loads(change[side]) for side in ("before", "after")]
+    if change["kind"] == "untype":
+        return f"delete the type {type_names(database)[sides[0]['type']]}"
+    if change["kind"] != "label":
+        row = database.execute("SELECT name FROM documents WHERE id = ?", (change["document"],))
+        verb = "remove" if change["kind"] == "remove" else "change"
+        return f"{verb} the document {row.fetchone()['name']}"
+    before, after = map(SentenceLabels.of_event, sides)
     if before.none != after.none and not before.spans:
         return "mark as no entity" if after.none else "unmark no entity"
     for verb, one, other in (
@@ -179,7 +240,7 @@ def _describe(database: Database, change: sqlite3.Row) -> str:
             mention = _mention(database, change["sentence"], new[0])
             more = f" and {len(new) - 1} more" if len(new) > 1 else ""
             return f"{verb} {mention}{more}"
-    return "label"
+    return "mark as partly reviewed" if after.partial else "mark as done"
 
 
 def _mention(database: Database, sentence: int, mark: Mark) -> str:

@@ -24,13 +24,14 @@ def type_numbers(database: Database) -> dict[str, int]:
 
 def list_types(database: Database) -> list[dict[str, Any]]:
     """The types in use, with the number of labels of each."""
+    # Not called "type" here: json_each has a column of that name, which GROUP BY would take.
     used = database.execute(
-        """SELECT json_extract(span.value, '$[2]') AS type, count(*) AS spans
+        """SELECT json_extract(span.value, '$[2]') AS number, count(*) AS spans
            FROM documents JOIN sentences ON sentences.document = documents.id,
                 json_each(sentences.spans) AS span
-           WHERE NOT removed AND state = 'labelled' GROUP BY type"""
+           WHERE NOT removed AND sentences.spans <> '[]' GROUP BY number"""
     )
-    counts = {row["type"]: row["spans"] for row in used}
+    counts = {row["number"]: row["spans"] for row in used}
     rows = database.execute("SELECT id, name, key, colour FROM types WHERE NOT removed ORDER BY id")
     return [{**dict(row), "spans": counts.get(row["id"], 0)} for row in rows]
 
@@ -86,15 +87,6 @@ def change_type(
     )
     record_event(database, "type")
     return find_type(database, number)
-
-
-def remove_type(database: Database, number: int) -> None:
-    """Remove a type that no label uses; undoing the removal of a label brings it back."""
-    found = find_type(database, number)
-    if found["spans"]:
-        raise Conflict(f"{found['name']} is used by {found['spans']} labels; remove them first")
-    database.execute("UPDATE types SET removed = 1 WHERE id = ?", (number,))
-    record_event(database, "type")
 
 
 def restore_types(database: Database, used: Iterable[int]) -> None:

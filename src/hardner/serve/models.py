@@ -4,7 +4,7 @@ import json
 import sqlite3
 import zipfile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from hardner.serve.database import Database, record_event, utc_now
 from hardner.serve.errors import Conflict, Missing
@@ -133,7 +133,7 @@ def unpack_model(database: Database, number: int, folder: Path) -> None:
         path.write_bytes(row["data"])
 
 
-def zip_model(database: Database, number: int, folder: str, target: BinaryIO) -> None:
+def zip_model(database: Database, number: int, folder: str, target: Path) -> None:
     """Write a zip with the files of an adapted model in a folder."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:  # weights hardly shrink
         for row in _files(database, number):

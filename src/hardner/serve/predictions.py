@@ -108,7 +108,7 @@ def compare_type(database: Database, *names: str) -> None:
 def _compare(database: Database, which: str, value: str) -> None:
     """Set `suggested` and `disagrees` of predictions of the current model.
 
-    An open sentence has suggestions if the model finds a mention that was not rejected. A labelled
+    An open sentence has suggestions if the model finds a mention that was not answered. A labelled
     one disagrees if the model finds other mentions, of the types that it knows.
     """
     rows = database.execute(
@@ -124,8 +124,8 @@ def _compare(database: Database, which: str, value: str) -> None:
             (s, e, types[label]) for s, e, label, _ in json.loads(row["found"]) if label in types
         }
         if row["state"] == "open":
-            rejected = {tuple(mark) for mark in json.loads(row["rejected"])}
-            flags.append((bool(found - rejected), False, row["sentence"]))
+            answered = json.loads(row["rejected"]) + json.loads(row["spans"])
+            flags.append((bool(found - set(map(tuple, answered))), False, row["sentence"]))
         else:
             known = {types[label] for label in json.loads(row["labels"]) if label in types}
             gold = {tuple(mark) for mark in json.loads(row["spans"]) if mark[2] in known}

@@ -1,7 +1,7 @@
 """What to label next: the hardest sentences of the project or of texts, each with the reason."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hardner.serve.database import Database
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hardner.tag.suggest import Suggestion
 
 _CANDIDATES = 100  # sentences looked at closely, chosen by their stored predictions
+_SURE = 0.95  # the score from which on a mention is not in doubt
 _SPARE = 3  # how many times more are asked for than wanted, to have a choice of order
 
 Ranking = Callable[[LoadedModel], "list[Suggestion]"]
@@ -36,9 +37,8 @@ def rank_open_sentences(database: Database, n: int, skip: Sequence[int]) -> Rank
     )
     found = find_sentences(database, [row["id"] for row in rows])
     candidates = [to_sentence(row) for row in found]
-    known, types = _latest_last(database), [*type_numbers(database)]
-    label = types[0] if len(types) == 1 else None
-    return lambda loaded: _rank(loaded, candidates, known, n, label)
+    known, types = _latest_last(database), tuple(type_numbers(database))
+    return lambda loaded: _rank(loaded, candidates, known, n, types)
 
 
 def rank_text_sentences(texts: Sequence[str], n: int) -> Ranking:
@@ -48,7 +48,7 @@ def rank_text_sentences(texts: Sequence[str], n: int) -> Ranking:
         for index, text in enumerate(texts)
         for sentence in sentences(Document(str(index), text))
     ]
-    return lambda loaded: _rank(loaded, candidates, (), n, None)
+    return lambda loaded: _rank(loaded, candidates, (), n, ())
 
 
 def _latest_last(database: Database) -> list[Sentence]:
@@ -66,15 +66,16 @@ def _rank(
     candidates: Sequence[Sentence],
     known: Sequence[Sentence],
     n: int,
-    label: str | None,
+    types: Sequence[str],
 ) -> "list[Suggestion]":
     if not candidates:
         return []
     from hardner.tag.suggest import suggest_sentences  # torch: the server starts before it is there
 
-    found = suggest_sentences(loaded.model, candidates, _SPARE * n, label=label, known=known)
+    found = suggest_sentences(loaded.model, candidates, _SPARE * n, label=types, known=known)
     last = _mentions(known[-1], known[-1].spans) if known else set()
-    return spread_mentions(found, last)[:n]
+    chosen = spread_mentions(found, last)[:n]
+    return spread_mentions(sorted(chosen, key=lambda one: -one.hardness), last)
 
 
 def spread_mentions(suggested: "Sequence[Suggestion]", last: set[str]) -> "list[Suggestion]":
@@ -109,15 +110,35 @@ def show_suggestions(database: Database, suggested: "Sequence[Suggestion]") -> l
         {
             "sentence": held[int(one.sentence.id)],
             "hardness": one.hardness,
-            "reason": one.reason,
-            "uncertain": [
-                {**span._asdict(), "type": types.get(span.label), "score": round(score, 4)}
-                for span, score in one.uncertain
-            ],
+            **_doubts(one, types),
         }
         for one in suggested
         if int(one.sentence.id) in held  # its document may have been removed meanwhile
     ]
+
+
+def _doubts(one: "Suggestion", types: Mapping[str, int]) -> dict[str, Any]:
+    """What the model is unsure of, each mention once, in the types of the project.
+
+    What it has of other types only may still be a mention: of the project's type if there is one,
+    else of an unknown one.
+    """
+    only = next(iter(types)) if len(types) == 1 else None
+    own = [(span, score) for span, score in one.uncertain if span.label in types]
+    doubts: dict[str, dict[str, Any]] = {}
+    for span, score in own or one.uncertain:
+        if score < _SURE:
+            label = span.label if span.label in types else only
+            (words,) = _mentions(one.sentence, [span])
+            doubt = {**span._asdict(), "label": label, "type": types.get(label or "")}
+            doubts.setdefault(words, {**doubt, "score": round(score, 4)})
+    named = [
+        f"‘{' '.join(one.sentence.tokens[doubt['start'] : doubt['end']])}’ "
+        f"({doubt['label'] or 'a mention'} {doubt['score']:.0%})"
+        for doubt in [*doubts.values()][:2]
+    ]
+    about = " and ".join(named) or "many words, a little about each"
+    return {"reason": f"unsure about {about}", "uncertain": [*doubts.values()]}
 
 
 def show_text_suggestions(

@@ -72,7 +72,7 @@ def _cell(value: object) -> str:
 def _scores(point: dict[str, Any]) -> Iterator[str]:
     f1, low, high, held_out = (point[name] for name in ("f1", "low", "high", "held_out"))
     yield "-" if f1 is None else f"{f1:.2f}"
-    yield "-" if f1 is None else f"{low:.2f} to {high:.2f}"
+    yield "-" if low is None else f"{low:.2f} to {high:.2f}"
     yield "-" if held_out is None else f"{held_out:.2f}"
 
 
@@ -97,7 +97,8 @@ def _curve(points: Sequence[dict[str, Any]]) -> str:
     line = " ".join(f"{x(point):.1f},{y(point['f1']):.1f}" for point in known)
     drawn.append(f'<polyline points="{line}" fill="none" stroke="#0072B2" stroke-width="2"/>')
     for point in known:
-        place, low, high = x(point), y(point["low"]), y(point["high"])
+        place = x(point)
+        low, high = (y(point["f1"] if point[n] is None else point[n]) for n in ("low", "high"))
         drawn.append(
             f'<line x1="{place:.1f}" x2="{place:.1f}" y1="{low:.1f}" y2="{high:.1f}" '
             'stroke="#0072B2" stroke-opacity=".5" stroke-width="5"/>'

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hardner.serve.database import Database, ProjectDatabase, record_event, utc_now
-from hardner.serve.errors import Conflict, Missing
+from hardner.serve.errors import DISK_FULL, Conflict, Missing, is_disk_full
 from hardner.serve.ipc import MODEL_IN_USE, NEW_MODEL, AdaptationOrder
 from hardner.serve.models import add_model, unpack_model
 from hardner.types import Sentence
@@ -212,11 +212,12 @@ class AdaptationRunner:
             for line in active.process.stdout:
                 active.said |= json.loads(line)
             self._store_outcome(active, active.process.wait())
-        except Exception:
+        except Exception as error:
             _log.exception("run %d: its outcome could not be stored", active.number)
             active.process.kill()
+            why = DISK_FULL if is_disk_full(error) else "its outcome could not be read"
             with self._project.writing() as database:
-                _end(database, active.number, "failed", message="its outcome could not be read")
+                _end(database, active.number, "failed", message=why)
         finally:
             active.process.stdin.close()
             active.process.stdout.close()

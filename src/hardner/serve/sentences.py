@@ -11,9 +11,11 @@ from hardner.serve.mention_types import type_numbers
 from hardner.serve.models import current_model_number
 from hardner.types import Offset, Sentence, Span
 
-_COLUMNS = """sentences.id, sentences.document, documents.name, position, version, state, spans,
-    rejected, tokens, start, stop, substr(documents.text, start + 1, stop - start) AS text"""
+_COLUMNS = """sentences.id, sentences.document, documents.name, held_out, position, version, state,
+    spans, rejected, tokens, start, stop, substr(documents.text, start + 1, stop - start) AS text"""
 
+PARTLY = "state = 'open' AND (spans <> '[]' OR rejected <> '[]')"
+"""Condition on a sentence: some of its mentions were reviewed."""
 Mark = tuple[int, int, int]
 """A label as the project keeps it: start and end in tokens, and the number of the type."""
 
@@ -75,7 +77,8 @@ def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict
         nexts = [start for start, _ in offsets[1:]] + [len(text)]
         shown.append(
             {
-                **{name: row[name] for name in ("id", "document", "position", "version", "state")},
+                **{name: row[name] for name in ("id", "document", "position", "version")},
+                "state": shown_state(row),
                 "lead": _text_before(database, row, stops),
                 "tokens": [text[start:end] for start, end in offsets],
                 "gaps": [text[end:start] for (_, end), start in zip(offsets, nexts, strict=True)],
@@ -88,6 +91,12 @@ def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict
             }
         )
     return shown
+
+
+def shown_state(row: sqlite3.Row) -> str:
+    """The state of a sentence, where partly reviewed ones are told from untouched ones."""
+    touched = row["spans"] != "[]" or row["rejected"] != "[]"
+    return "partial" if row["state"] == "open" and touched else str(row["state"])
 
 
 def _text_before(database: Database, row: sqlite3.Row, stops: Mapping[int, int]) -> str:

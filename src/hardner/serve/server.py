@@ -1,21 +1,26 @@
 """The workbench at an address of this machine."""
 
+import os
 import secrets
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from ipaddress import ip_address
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
 
 from hardner.errors import HardnerError
+from hardner.files import file_errors
 from hardner.serve.app import create_app
 from hardner.serve.guard import LOOPBACK
 from hardner.serve.workbench import Workbench, WorkbenchSettings
 
 _BACKLOG = 128  # connections that may wait to be accepted
+_ANY = ("0.0.0.0", "::")  # listens at all addresses of this machine
+_TOKEN_BYTES = 24
 
 
 def run_server(
@@ -29,12 +34,12 @@ def run_server(
         port: The port to listen at; 0 is any that is free.
         on_ready: Called with the URL to open, token included, once connections are accepted.
     """
-    token = None if _is_loopback(host) else secrets.token_urlsafe(24)
     with (
         _listen(host, port) as listening,
         closing(Workbench(settings)) as bench,
         _until_interrupted(),
     ):
+        token = None if _is_loopback(host) else _token_of(settings.project)
         config = uvicorn.Config(
             create_app(bench, _hosts(host), token),
             log_level="warning",
@@ -46,6 +51,24 @@ def run_server(
         address = f"http://{_browser_host(host)}:{listening.getsockname()[1]}/"
         on_ready(address if token is None else f"{address}?token={token}")
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _token_of(project: Path) -> str:
+    """The token of a project, kept beside it for its owner alone.
+
+    It is made once: pages that are open know it, and go on after the server was started again.
+    """
+    path = project.with_name(f"{project.name}-token")
+    with file_errors(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        with os.fdopen(handle, "r+", encoding="ascii") as file:
+            path.chmod(0o600)
+            token = file.read().strip()
+            if len(token) < _TOKEN_BYTES:  # a new file, or one that was cut short
+                token = secrets.token_urlsafe(_TOKEN_BYTES)
+                file.seek(0)
+                file.write(token)
+    return token
 
 
 @contextmanager
@@ -84,13 +107,24 @@ def _is_loopback(host: str) -> bool:
 
 
 def _browser_host(host: str) -> str:
-    """The host as a browser on this machine opens it."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    """The host as browsers open it, on other machines as well where these can reach it."""
+    if host in _ANY:
+        return _own_address()
     return f"[{host}]" if ":" in host else host
+
+
+def _own_address() -> str:
+    """The address of this machine that others see, or its name where it has no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            asked.connect(("192.0.2.1", 9))  # of no machine; nothing is sent
+        except OSError:
+            return socket.gethostname()
+        return str(asked.getsockname()[0])
 
 
 def _hosts(host: str) -> set[str]:
     """What the Host header may say."""
-    if host in ("0.0.0.0", "::"):
+    if host in _ANY:
         return {*LOOPBACK, "*", socket.gethostname(), socket.getfqdn()}
     return {*LOOPBACK, host}

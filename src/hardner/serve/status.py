@@ -6,6 +6,7 @@ from hardner.serve.database import Database, last_event
 from hardner.serve.labels import show_undo
 from hardner.serve.models import current_model, current_model_number
 from hardner.serve.runs import newest_run
+from hardner.serve.sentences import PARTLY
 
 _MOST_CHANGED = 500  # sentences that are named as changed
 _REMOVED = "SELECT id FROM documents WHERE removed"
@@ -19,12 +20,8 @@ def project_status(database: Database, since: int | None) -> dict[str, Any]:
     return {
         "event": last,
         "changed": _changed_sentences(database, after),
-        "documents_changed": _has_event(
-            database,
-            after,
-            "kind IN ('add', 'document', 'remove', 'undo', 'redo') AND sentence IS NULL",
-        ),
-        "types_changed": _has_event(database, after, "kind IN ('type', 'add')"),
+        "documents_changed": _has_event(database, after, "'add', 'document', 'remove', 'untype'"),
+        "types_changed": _has_event(database, after, "'add', 'type', 'untype'"),
         **show_undo(database),
         "run": newest_run(database),
         "model": current_model(database),
@@ -43,13 +40,21 @@ def _changed_sentences(database: Database, after: int) -> list[int]:
     return sorted({row["sentence"] for row in rows})
 
 
-def _has_event(database: Database, after: int, condition: str) -> bool:
-    found = database.execute(f"SELECT 1 FROM events WHERE id > ? AND {condition} LIMIT 1", (after,))
+def _has_event(database: Database, after: int, kinds: str) -> bool:
+    """Whether one of these kinds, or a step back or on that may be of them, has happened."""
+    found = database.execute(
+        f"""SELECT 1 FROM events WHERE id > ? AND +sentence IS NULL
+            AND kind IN ({kinds}, 'undo', 'redo') LIMIT 1""",
+        (after,),
+    )
     return found.fetchone() is not None
 
 
 def count_labels(database: Database) -> dict[str, int]:
-    """The numbers of documents, sentences by state, mentions and predictions."""
+    """The numbers of documents, sentences by state, mentions and predictions.
+
+    Of the open sentences, some are partly reviewed.
+    """
     documents, held_out = database.execute(
         "SELECT count(*), coalesce(sum(held_out), 0) FROM documents WHERE NOT removed"
     ).fetchone()
@@ -58,6 +63,10 @@ def count_labels(database: Database) -> dict[str, int]:
             FROM sentences WHERE state <> 'open' AND document NOT IN ({_REMOVED}) GROUP BY state"""
     ).fetchall()
     labelled = {"labelled": 0, "none": 0} | {row["state"]: row["sentences"] for row in states}
+    partial, more = database.execute(
+        f"""SELECT count(*), coalesce(sum(json_array_length(spans)), 0) FROM sentences
+            WHERE {PARTLY} AND document NOT IN ({_REMOVED})"""
+    ).fetchone()
     # Few documents are removed: counting their sentences is faster than leaving them out.
     (total,) = database.execute(
         f"""SELECT (SELECT count(*) FROM sentences)
@@ -68,8 +77,9 @@ def count_labels(database: Database) -> dict[str, int]:
         "held_out": held_out,
         "sentences": total,
         "open": total - sum(labelled.values()),
+        "partial": partial,
         **labelled,
-        "mentions": sum(row["mentions"] for row in states),
+        "mentions": more + sum(row["mentions"] for row in states),
         "suggested": _predicted(database, "suggested"),
         "disagreeing": _predicted(database, "disagrees"),
     }

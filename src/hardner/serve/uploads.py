@@ -31,13 +31,30 @@ def safe_name(name: str) -> str:
     return _ODD.sub("_", last).lstrip(".")[-100:] or "upload"
 
 
+def split_files(path: Path, names: Sequence[str], sizes: Sequence[int]) -> Path:
+    """Cut a file into those that it was made of; returns a folder of them."""
+    if len(sizes) != len(names) - 1:
+        raise Refused(
+            f"{len(names)} names and {len(sizes)} sizes; say the size of all but the last"
+        )
+    folder = path.with_name("unpacked")
+    folder.mkdir()
+    with path.open("rb") as file:
+        for name, size in zip(names, [*sizes, -1], strict=True):
+            target = folder / safe_name(name)
+            if target.exists():
+                raise Refused(f"{name} is there twice")
+            target.write_bytes(file.read(size))
+    return folder
+
+
 def read_upload(
     path: Path, format: str | None, silent: Silent, limits: Limits
 ) -> tuple[list[tuple[Document, bool]], list[str]]:
     """The documents of a file, each with whether it counts as labelled, and warnings.
 
     Args:
-        path: Lies alone in a folder of its own, in which a zip is unpacked.
+        path: Lies alone in a folder of its own, in which a zip is unpacked; or a folder of files.
         format: The name of the format; None detects it.
         silent: What a document without a mention means.
         limits: What the file may hold.
@@ -74,7 +91,11 @@ def _holds_none(found: Sequence[Document], silent: Silent, tagged: bool) -> bool
 def _assumptions(found: Sequence[tuple[Document, bool]]) -> Iterator[str]:
     if not any(document.entities for document, _ in found):
         return
-    silent = [labelled for document, labelled in found if not document.entities]
+    silent = [
+        labelled
+        for document, labelled in found
+        if not document.entities and not any(one.state for one in document.sentences)
+    ]
     for state, meaning in ((True, "taken as holding none"), (False, "left to be labelled")):
         if count := silent.count(state):
             yield f"{count:,} documents without a label: {meaning}"
@@ -163,5 +184,11 @@ def _is_clutter(name: str) -> bool:
 
 
 def _without_folder(line: str, path: Path) -> str:
-    """A message without the temporary folder, which says nothing to the user."""
-    return line.replace(f"{path.parent / 'unpacked'}/", "").replace(f"{path.parent}/", "")
+    """A message without the temporary folder and the options of commands, unknown to the user."""
+    for said, meant in (
+        (f"{path.parent / 'unpacked'}/", ""),
+        (f"{path.parent}/", ""),
+        ("say which with --from", "choose it as “Format of the files”"),
+    ):
+        line = line.replace(said, meant)
+    return line

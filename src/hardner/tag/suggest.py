@@ -3,7 +3,7 @@
 import heapq
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -74,7 +74,7 @@ def suggest_sentences(
     sentences: Iterable[Sentence],
     n: int = 10,
     *,
-    label: str | None = None,
+    label: str | Collection[str] | None = None,
     known: Iterable[Sentence] = (),
 ) -> list[Suggestion]:
     """The sentences to label next, best first.
@@ -88,8 +88,9 @@ def suggest_sentences(
         model: A `Predictor`.
         sentences: To choose from.
         n: How many at most; fewer where no other has any chance of a mention.
-        label: What is to be learnt. Only the heads that know it are asked; all of them where none
-            does, as what several heads half take for a mention may be one of a new type.
+        label: What is to be learnt, one or several. Only the heads that know one are asked; all of
+            them where none does, as what several heads half take for a mention may be one of a new
+            type.
         known: Sentences that are labelled already; they are not suggested again.
     """
     if n < 1:
@@ -108,10 +109,12 @@ def suggest_sentences(
     return [_suggestion(candidate) for candidate in diversify(held.best(), n, shown)]
 
 
-def _heads(model: _Scorer, label: str | None) -> list[HeadRef]:
+def _heads(model: _Scorer, label: str | Collection[str] | None) -> list[HeadRef]:
     """The heads that know a label; all where none does."""
+    wanted = {label} if isinstance(label, str) else set(label or ())
     every = [HeadRef(d, t) for d, t in enumerate(model.temperatures)]
-    return [h for h in every if label in model.tagger.tag_sets[h.domain].labels] or every
+    known = [h for h in every if wanted.intersection(model.tagger.tag_sets[h.domain].labels)]
+    return known or every
 
 
 def _chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:

@@ -3,7 +3,6 @@ import { reachable } from "./core/api.js";
 import { on } from "./core/bus.js";
 import { byId, count } from "./core/dom.js";
 import { resume, unsaved } from "./core/drafts.js";
-import { note } from "./core/live.js";
 import { project, start } from "./core/project.js";
 import { recall, remember } from "./core/settings.js";
 import { openDocument, opened } from "./text/reader.js";
@@ -18,6 +17,7 @@ import "./panels/models.js";
 import "./panels/export.js";
 import { showFirst } from "./panels/tabs.js";
 import "./conflict.js";
+import "./door.js";
 import { showHelp, singleKeys } from "./help.js";
 
 function drawTop() {
@@ -57,12 +57,13 @@ function drawSaving() {
 function drawBanner() {
   const left = unsaved().length;
   const banner = byId("banner");
-  banner.hidden = reachable();
+  const why = reachable() && unsaved().find((d) => d.why)?.why;
+  banner.hidden = reachable() && !why;
   const kept = left
     ? `${count(left, "change")} not saved yet: kept here, and sent as soon as it is back.`
     : "Nothing is lost.";
   const text = reachable()
-    ? ""
+    ? `${why || ""}. ${kept}`
     : `The workbench does not answer. ${kept} If it was stopped, start it again with the same address.`;
   if (banner.textContent !== text) banner.textContent = text;
 }
@@ -124,16 +125,13 @@ for (const name of ["sentence", "connection", "status"]) {
   on(name, drawBanner);
 }
 on("opened", ({ id }) => remember("document", id));
+on("refused", () => (everSaved = false));
 
 setTheme(document.documentElement.dataset.theme ?? "system");
 showFirst();
 listDocuments();
 resume();
-try {
-  await start();
-  const last = recall("document", null);
-  if (last !== null && !opened() && project.status.counts.documents)
-    await openDocument(last).catch(() => {});
-} catch (error) {
-  note(`${error.message} Open the address that the terminal printed.`, "bad");
-}
+await start();
+const last = recall("document", null);
+if (last !== null && !opened() && project.status.counts.documents)
+  await openDocument(last).catch(() => {});

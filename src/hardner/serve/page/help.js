@@ -13,6 +13,7 @@ const KEYS = {
     ["Backspace", "take the label off, or reject the suggestion"],
     ["+", "accept all suggestions of the sentence"],
     ["−", "the sentence has no entity"],
+    ["Space", "the sentence is partly reviewed; again: done"],
     [". ,", "next or previous suggestion"],
     ["Esc", "shrink the selection to one word"],
   ],

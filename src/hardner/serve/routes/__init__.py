@@ -1,6 +1,8 @@
 """The HTTP routes, and what they share: the workbench, request bodies and how files are sent."""
 
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
@@ -16,9 +18,13 @@ def _bench(request: Request) -> Workbench:
     return bench
 
 
-def _without_nul(text: str) -> str:
+def _storable(text: str) -> str:
     if "\0" in text:
         raise ValueError("holds a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("holds a lone surrogate, which is half a character") from None
     return text
 
 
@@ -30,12 +36,13 @@ def _printable(text: str) -> str:
 
 Bench = Annotated[Workbench, Depends(_bench)]
 
+_BLOCK = 1 << 20  # bytes of a download that are sent at once
 BIGGEST = 2**53 - 1
 """The largest integer that every reader of JSON reads exactly."""
 Number = Annotated[int, Field(ge=1, le=BIGGEST, strict=True)]
 PathNumber = Annotated[int, Field(ge=1, le=BIGGEST)]
 Index = Annotated[int, Field(ge=0, le=BIGGEST, strict=True)]
-Text = Annotated[str, AfterValidator(_without_nul)]
+Text = Annotated[str, AfterValidator(_storable)]
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 
 
@@ -49,3 +56,15 @@ def attachment(name: str, kind: str, data: bytes | Iterable[bytes]) -> Response:
     if isinstance(data, bytes):
         return Response(data, media_type=kind, headers=headers)
     return StreamingResponse(iter(data), media_type=kind, headers=headers)
+
+
+def written_blocks(write: Callable[[Path], None]) -> Iterator[bytes]:
+    """What is written into a temporary file, in blocks.
+
+    A slow download must neither fill the memory nor keep a snapshot of the project open.
+    """
+    with tempfile.TemporaryDirectory(prefix="hardner-download-") as folder:
+        path = Path(folder, "file")
+        write(path)
+        with path.open("rb") as file:
+            yield from iter(lambda: file.read(_BLOCK), b"")

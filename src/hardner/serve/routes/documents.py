@@ -23,6 +23,9 @@ router = APIRouter(prefix="/api", tags=["documents"])
 
 _PATIENCE = 0.3  # seconds that a document waits for its predictions
 _Position = Annotated[int, Query(ge=0, le=BIGGEST)]
+_FileName = Annotated[str, Field(max_length=500)]
+_UNNAMED = ["upload.txt"]
+_NO_SIZES: list[int] = []
 
 
 class Mention(BaseModel, extra="forbid"):
@@ -55,7 +58,7 @@ def get_documents(
     bench: Bench,
     query: Annotated[str, Query(max_length=1_000)] = "",
     filter: Literal[
-        "all", "labelled", "unlabelled", "suggested", "disagreeing", "held_out"
+        "all", "labelled", "unlabelled", "partial", "suggested", "disagreeing", "held_out"
     ] = "all",
     limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
     after: _Position = 0,
@@ -93,12 +96,16 @@ _BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "
 async def post_upload(
     request: Request,
     bench: Bench,
-    name: Annotated[str, Query(max_length=500)] = "upload.txt",
+    name: Annotated[list[_FileName], Query(min_length=1, max_length=1_000)] = _UNNAMED,
+    size: Annotated[list[_Position], Query(max_length=1_000)] = _NO_SIZES,
     format: Annotated[str, Query(max_length=50)] = "auto",
     held_out: bool = False,
     silent: uploads.Silent = "auto",
 ) -> dict[str, Any]:
     """Adds the documents of a file; the body is the file. Its format is found if it is not said.
+
+    Files that belong together, such as the two of a BRAT document, come one behind the other, with
+    the name of each, and the size in bytes of all but the last.
 
     A document without any mention in a file that has some holds none, or is still open; if it is
     not said which, it holds none where most documents have mentions.
@@ -106,14 +113,15 @@ async def post_upload(
     if format != "auto" and format not in FORMATS:
         raise Refused(f"unknown format {format!r}; known are {', '.join(FORMATS)}")
     with tempfile.TemporaryDirectory(prefix="hardner-upload-") as folder:
-        path = Path(folder, uploads.safe_name(name))
+        path = Path(folder, uploads.safe_name(name[0]))
         with path.open("wb") as file:
             async for block in request.stream():
                 file.write(block)
 
         def add() -> dict[str, Any]:
+            source = path if len(name) == 1 else uploads.split_files(path, name, size)
             known = None if format == "auto" else format
-            found, told = uploads.read_upload(path, known, silent, bench.settings.limits)
+            found, told = uploads.read_upload(source, known, silent, bench.settings.limits)
             return _add(bench, found, held_out, told)
 
         return await run_in_threadpool(add)
@@ -169,7 +177,9 @@ def get_document(
 def patch_document(bench: Bench, number: PathNumber, body: DocumentChange) -> dict[str, Any]:
     """Gives a document another name, or moves it in or out of the held-out part."""
     with bench.project.writing() as database:
-        documents.change_document(database, number, body.name, body.held_out)
+        changed = body.model_dump(exclude_none=True)
+        if changed:
+            documents.change_document(database, number, changed)
         return documents.find_document(database, number)
 
 
@@ -177,5 +187,5 @@ def patch_document(bench: Bench, number: PathNumber, body: DocumentChange) -> di
 def delete_document(bench: Bench, number: PathNumber) -> dict[str, Any]:
     """Takes a document out; an undo brings it back."""
     with bench.project.writing() as database:
-        event = find_event(database, documents.remove_document(database, number))
-        return {"event": show_event(database, event)}
+        event = documents.change_document(database, number, {"removed": True}, "remove")
+        return {"event": show_event(database, find_event(database, event))}

@@ -36,6 +36,8 @@ class LabelsBody(BaseModel, extra="forbid"):
     spans: _Spans = []
     none: bool = False
     rejected: _Spans = []
+    partial: bool = False
+    """Whether there may be mentions beside these: the sentence was not read to its end."""
 
 
 class StepBody(BaseModel, extra="forbid"):
@@ -82,7 +84,8 @@ def put_sentence(
     bench: Bench, number: PathNumber, body: LabelsBody, response: Response
 ) -> dict[str, Any]:
     """Sets a sentence's labels, if nobody has changed them since that version."""
-    new = labels.SentenceLabels(_marks(body.spans), body.none, _marks(body.rejected))
+    spans, rejected = _marks(body.spans), _marks(body.rejected)
+    new = labels.SentenceLabels(spans, body.none, rejected, body.partial and bool(spans))
     with bench.project.writing() as database:
         try:
             labels.set_labels(database, number, body.version, new)
@@ -162,10 +165,8 @@ def patch_type(bench: Bench, number: PathNumber, body: TypeChange) -> dict[str, 
 
 
 @router.delete("/types/{number}")
-def delete_type(bench: Bench, number: PathNumber) -> dict[str, Any]:
-    """Removes a type that no label uses."""
+def delete_type(bench: Bench, number: PathNumber, with_labels: bool = False) -> dict[str, Any]:
+    """Removes a type that no label uses, or its labels with it; an undo brings it back."""
     with bench.project.writing() as database:
-        before = mention_types.find_type(database, number)
-        mention_types.remove_type(database, number)
-        compare_type(database, before["name"])
+        labels.remove_type(database, number, with_labels)
         return {"types": mention_types.list_types(database)}

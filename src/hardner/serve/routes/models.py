@@ -1,8 +1,7 @@
 """Adapting, the models that come of it, and these at work: tagging and what to label next."""
 
 import asyncio
-import tempfile
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
@@ -11,11 +10,18 @@ from pydantic import BaseModel, Field
 from hardner.serve import models, queue, runs
 from hardner.serve.database import Database
 from hardner.serve.errors import Conflict, TooLarge
-from hardner.serve.routes import Bench, Nothing, Number, PathNumber, Text, attachment
+from hardner.serve.routes import (
+    Bench,
+    Nothing,
+    Number,
+    PathNumber,
+    Text,
+    attachment,
+    written_blocks,
+)
 
 router = APIRouter(prefix="/api", tags=["models"])
 
-_BLOCK = 1 << 20  # bytes of a download that are sent at once
 _Texts = Annotated[list[Text], Field(max_length=1_000)]
 
 
@@ -136,15 +142,11 @@ def get_model_zip(bench: Bench, number: PathNumber) -> Response:
         raise Conflict("the base model is not part of the project; adapt it first")
     name = f"{bench.settings.project.stem}-{found['name'].replace(' ', '-')}"
 
-    def blocks() -> Iterator[bytes]:
-        # Through a file: a slow download must not keep a snapshot of the project open.
-        with tempfile.TemporaryFile(prefix="hardner-model-") as file:
-            with bench.project.reading() as database:
-                models.zip_model(database, number, name, file)
-            file.seek(0)
-            yield from iter(lambda: file.read(_BLOCK), b"")
+    def write(path: Path) -> None:
+        with bench.project.reading() as database:
+            models.zip_model(database, number, name, path)
 
-    return attachment(f"{name}.zip", "application/zip", blocks())
+    return attachment(f"{name}.zip", "application/zip", written_blocks(write))
 
 
 @router.post("/tag", response_model=TagAnswer)

@@ -13,7 +13,7 @@ from hardner.serve.errors import Refused
 from hardner.serve.export import export_labels, writable_formats
 from hardner.serve.mention_types import list_types
 from hardner.serve.report import report_page
-from hardner.serve.routes import BIGGEST, Bench, attachment
+from hardner.serve.routes import BIGGEST, Bench, attachment, written_blocks
 from hardner.serve.status import count_labels, project_status
 
 router = APIRouter(prefix="/api", tags=["project"])
@@ -79,6 +79,13 @@ def get_export(
         path = export_labels(database, Path(folder), format, scheme, unit)
         name = f"{bench.settings.project.stem}-{path.name}"
         return attachment(name, "application/octet-stream", path.read_bytes())
+
+
+@router.get("/copy")
+def get_copy(bench: Bench) -> Response:
+    """The project's file as it is now."""
+    name = f"{bench.settings.project.stem}-copy{bench.settings.project.suffix}"
+    return attachment(name, "application/octet-stream", written_blocks(bench.project.copy))
 
 
 @router.get("/report")

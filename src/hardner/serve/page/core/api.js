@@ -11,7 +11,7 @@ export class Refused extends Error {
 
   /** Whether the same request may well succeed later. */
   get passing() {
-    return this.status === 429 || this.status >= 500;
+    return this.status === 401 || this.status === 429 || this.status >= 500;
   }
 }
 
@@ -43,6 +43,7 @@ async function ask(method, path, body, type, patience, read = "text") {
     throw new Unreachable();
   }
   heard(true);
+  if (response.status === 401) emit("locked");
   if (!response.ok) throw new Refused(response.status, parsed(content));
   return read === "text" ? parsed(content) : { content, name: named(response.headers) };
 }

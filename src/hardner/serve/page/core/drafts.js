@@ -13,7 +13,7 @@ const STORAGE = "hardner.unsaved";
 const RETRY = 1000;
 const UNSAVED = new Set(["waiting", "saving", "conflict"]);
 
-/** id -> {sentence (the server's; null until it is known), labels, version, save, theirs} */
+/** id -> {sentence (the server's; null until it is known), labels, version, save, theirs, why} */
 const drafts = new Map();
 
 export const draft = (id) => drafts.get(id);
@@ -89,13 +89,13 @@ function accepted(known, sent, sentence) {
     return;
   }
   count(known.sentence, sentence);
-  Object.assign(known, { sentence, version: sentence.version, save: "waiting" });
+  Object.assign(known, { sentence, version: sentence.version, save: "waiting", why: null });
   push(known);
 }
 
 function failed(known, error) {
   if (!(error instanceof Refused) || error.passing) {
-    known.save = "waiting";
+    Object.assign(known, { save: "waiting", why: error.message });
     if (reachable()) setTimeout(() => push(known), RETRY);
   } else if (error.status === 409) {
     clash(known, error.data.sentence);

@@ -18,8 +18,7 @@ export async function start() {
   try {
     const { status, ...rest } = await get("/api/project");
     Object.assign(project, rest, { status });
-  } catch (error) {
-    if (error.status === 401) throw error;
+  } catch {
     await new Promise((resolve) => setTimeout(resolve, DOWN));
     return start();
   }

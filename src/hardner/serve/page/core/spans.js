@@ -1,5 +1,6 @@
 /**
- * Labels of one sentence as values: `{spans, none, rejected}`, and what each key does to them.
+ * Labels of one sentence as values: `{spans, none, rejected, partial}`, and what each key does to
+ * them.
  *
  * Spans of different types may overlap, two of one type may not.
  */
@@ -21,11 +22,21 @@ const withSpan = (spans, span) => [...without(spans, span), bare(span)];
 const sorted = (spans) =>
   spans.map(bare).sort((a, b) => a.start - b.start || a.end - b.end || a.type - b.type);
 
-export const labelsOf = ({ spans, state, none, rejected }) => ({
+export const labelsOf = ({ spans, state, none, rejected, partial }) => ({
   spans: sorted(spans),
   none: none ?? state === "none",
   rejected: sorted(rejected),
+  partial: spans.length > 0 && (partial ?? state === "partial"),
 });
+
+/** As the server will say it. */
+export const stateOf = ({ spans, none, rejected, partial }) => {
+  if (none) return "none";
+  if (spans.length) return partial ? "partial" : "labelled";
+  return rejected.length ? "partial" : "open";
+};
+
+export const isDone = (state) => state === "labelled" || state === "none";
 
 export const equal = (a, b) => JSON.stringify(labelsOf(a)) === JSON.stringify(labelsOf(b));
 
@@ -45,6 +56,7 @@ export function label(labels, picked, guesses) {
     spans: withSpan(clear, picked),
     none: false,
     rejected: corrected.reduce(withSpan, without(labels.rejected, picked)),
+    partial: labels.partial,
   };
 }
 
@@ -71,3 +83,7 @@ export const erase = (labels, spans, predicted) => ({
 
 export const toggleNone = (labels) =>
   labels.none ? { ...labels, none: false } : { spans: [], none: true, rejected: labels.rejected };
+
+/** After suggestions were answered: done once none is left, unless it was done already. */
+export const answered = (before, after, left) =>
+  isDone(stateOf(before)) ? after : { ...after, partial: left.length > 0 };

@@ -17,7 +17,9 @@ export function addDocuments(text = "") {
     "select",
     { id: "add-format" },
     h("option", { value: "auto" }, "by name and content"),
-    project.formats.map((f) => h("option", { value: f.name }, `${f.name}: ${f.about}`)),
+    project.formats
+      .filter((f) => f.readable)
+      .map((f) => h("option", { value: f.name }, `${f.name}: ${f.about}`)),
   );
   const heldOut = h("input", { type: "checkbox" });
   const wrong = h("p", { class: "wrong", role: "alert" });
@@ -79,10 +81,19 @@ async function addTexts(texts, name, heldOut) {
   await arrived(await post("/api/documents", { documents, held_out: heldOut }));
 }
 
+/** Formats that keep text and labels in two files, which are sent as one. */
+const ANNOTATIONS = /\.(ann|apf\.xml)$/i;
+const PAIRED = /\.(ann|txt|apf\.xml|sgm)$/i;
+
 async function addFiles(files, format, heldOut) {
-  for (const file of files) {
-    const wanted = new URLSearchParams({ name: file.name, format, held_out: heldOut });
-    await arrived(await upload(`/api/uploads?${wanted}`, file));
+  const all = [...files];
+  const pairs = all.some((f) => ANNOTATIONS.test(f.name)) ? all.filter((f) => PAIRED.test(f.name)) : [];
+  const alone = all.filter((f) => !pairs.includes(f)).map((f) => [f]);
+  for (const group of pairs.length ? [pairs, ...alone] : alone) {
+    const wanted = new URLSearchParams({ format, held_out: heldOut });
+    for (const { name } of group) wanted.append("name", name);
+    for (const { size } of group.slice(0, -1)) wanted.append("size", size);
+    await arrived(await upload(`/api/uploads?${wanted}`, new Blob(group)));
   }
 }
 

@@ -2,6 +2,7 @@
 import { on } from "../core/bus.js";
 import { byId, count, h } from "../core/dom.js";
 import { note, told } from "../core/live.js";
+import { isDone } from "../core/spans.js";
 import { openDocument, opened } from "../text/reader.js";
 import { addDocuments } from "./add.js";
 import { Rows } from "./rows.js";
@@ -10,6 +11,7 @@ const FILTERS = {
   all: "All",
   unlabelled: "Unlabelled",
   labelled: "Labelled",
+  partial: "Partly reviewed",
   suggested: "Suggested",
   disagreeing: "Disagreeing",
   held_out: "Held out",
@@ -18,6 +20,7 @@ const EMPTY = {
   all: "No documents yet. Paste an abstract, or drop a file of any format here.",
   unlabelled: "Every document has a label.",
   labelled: "No labels yet. Open a document, pick words and press a type's key.",
+  partial: "No sentence is partly reviewed.",
   suggested: "No suggestions. Label a few sentences and press Adapt, and the model suggests more.",
   disagreeing: "Model and labels agree everywhere the model has looked.",
   held_out:
@@ -170,7 +173,7 @@ function again() {
 function follow({ before, after }) {
   const row = rows.find(after.document);
   if (!row || !before) return;
-  row.labelled += (after.state !== "open") - (before.state !== "open");
+  row.labelled += isDone(after.state) - isDone(before.state);
   row.suggested += after.suggested - before.suggested;
   row.disagreeing += after.disagrees - before.disagrees;
   drawRows();

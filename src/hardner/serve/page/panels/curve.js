@@ -8,7 +8,7 @@ export function curve(points) {
   const most = Math.max(...points.map((p) => p.at));
   const x = (at) => LEFT + (at / (most * 1.05)) * (WIDTH - LEFT - RIGHT);
   const y = (f1) => TOP + (1 - f1) * (HEIGHT - TOP - BOTTOM);
-  const path = (field) => points.map((p) => `${x(p.at)},${y(p[field])}`);
+  const path = (field) => points.map((p) => `${x(p.at)},${y(p[field] ?? p.f1)}`);
   const band = [...path("high"), ...path("low").reverse()].join(" ");
   const last = points.at(-1);
   const held = points.filter((p) => p.held_out !== null && p.held_out !== undefined);
@@ -27,8 +27,8 @@ export function curve(points) {
         class: "whisker",
         x1: x(last.at),
         x2: x(last.at),
-        y1: y(last.low),
-        y2: y(last.high),
+        y1: y(last.low ?? last.f1),
+        y2: y(last.high ?? last.f1),
       }),
     svg("polyline", { class: "mean", points: path("f1").join(" ") }),
     points.map((p) => svg("circle", { class: "dot", cx: x(p.at), cy: y(p.f1), r: 3.5 }, tip(p))),

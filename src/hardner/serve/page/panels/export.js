@@ -24,6 +24,12 @@ panel.append(
   h("label", { class: "field" }, "Format ", format),
   schemeLine,
   h("label", { class: "field" }, "What ", unit),
+  h(
+    "p",
+    { class: "quiet" },
+    "Only jsonl keeps which sentences are open, partly reviewed or done, and what is held out. " +
+      "In other formats a document is cut down to its done sentences.",
+  ),
   h("p", {}, labels),
   h("h3", {}, "Report"),
   h(
@@ -31,6 +37,13 @@ panel.append(
     {},
     download("Download report", { class: "button", href: "/api/report" }),
     " the curve and the figures, as one HTML file",
+  ),
+  h("h3", {}, "Project"),
+  h(
+    "p",
+    {},
+    download("Save a copy", { class: "button", href: "/api/copy" }),
+    " of the project as it is now: documents, labels, history and models in one file",
   ),
   h("h3", {}, "Scripts"),
   h(

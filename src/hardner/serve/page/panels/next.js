@@ -4,6 +4,7 @@ import { emit, on } from "../core/bus.js";
 import { byId, h } from "../core/dom.js";
 import { note, say, told } from "../core/live.js";
 import { project } from "../core/project.js";
+import { isDone } from "../core/spans.js";
 import { paint } from "../text/paint.js";
 import { openDocument, opened } from "../text/reader.js";
 import { draft } from "../core/drafts.js";
@@ -33,7 +34,7 @@ async function fill() {
 
 /** Opens the hardest sentence not yet looked at. */
 export const next = told(async () => {
-  queue = queue.filter(({ sentence }) => (draft(sentence.id)?.sentence.state ?? "open") === "open");
+  queue = queue.filter(({ sentence }) => !isDone(draft(sentence.id)?.sentence.state));
   if (!queue.length) await fill();
   if (!queue.length) return note("Nothing is left to ask: every sentence has been looked at.");
   return visit(queue[0]);
@@ -53,7 +54,7 @@ function draw(now = null) {
   const cards = [...(now ? [card(now, true)] : []), ...queue.map((s) => card(s, false))];
   list.replaceChildren(...cards);
   hint.textContent = cards.length
-    ? "Hardest first; dotted: what the model is not sure of."
+    ? "Hardest first, but no mention twice in a row; dotted: what the model is not sure of."
     : "The model looks through the sentences without labels and asks for those it learns most from.";
 }
 

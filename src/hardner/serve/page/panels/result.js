@@ -20,7 +20,7 @@ const expected = ({ f1, low, high, gain }) =>
         { class: "expected" },
         "Expected F1 ",
         h("strong", {}, figure(f1)),
-        ` (${figure(low)} to ${figure(high)}).`,
+        low === null ? "." : ` (${figure(low)} to ${figure(high)}).`,
         gain !== null &&
           h("span", { class: "quiet" }, ` Some 10 more sentences would add about ${figure(gain)}.`),
       );
@@ -50,7 +50,7 @@ const types = (all) =>
                 "tr",
                 {},
                 [
-                  t.label,
+                  t.label + (t.kept ? " (kept as it is)" : t.learnt === false ? " (not learnt)" : ""),
                   String(t.mentions),
                   figure(t.f1),
                   `${figure(t.low)}–${figure(t.high)}`,
@@ -70,21 +70,21 @@ const go = (sentence) =>
 
 function changes(found) {
   if (!found) return [];
-  const { looked, kept, gained, lost } = found;
-  const sum = `On ${count(looked, "sentence")} without labels: ${count(kept, "mention")} as before, ${gained.length} gained, ${lost.length} lost.`;
+  const { looked, kept, gained, lost, gained_total: more, lost_total: fewer } = found;
+  const sum = `On ${count(looked, "sentence")} without labels: ${count(kept, "mention")} as before, ${more} gained, ${fewer} lost.`;
   return [
     h("h3", {}, "What changed"),
     h("p", {}, sum),
     ...[
-      ["Gained", gained, "+"],
-      ["Lost", lost, "−"],
+      [`Gained: ${more}`, gained, more, "+"],
+      [`Lost: ${fewer}`, lost, fewer, "−"],
     ]
       .filter(([, rows]) => rows.length)
-      .map(([title, rows, sign]) =>
+      .map(([title, rows, total, sign]) =>
         h(
           "details",
           {},
-          h("summary", {}, `${title}: ${rows.length}`),
+          h("summary", {}, title, total > rows.length && `, the surest ${rows.length}`),
           h(
             "ul",
             { class: "plain" },
@@ -101,7 +101,7 @@ const change = (row, sign) =>
     {},
     h("button", { class: "link", on: { click: go(row.sentence) } }, `${sign} ${row.text}`),
     ` ${row.label} ${figure(row.score)}`,
-    h("span", { class: "quiet context" }, row.context),
+    h("span", { class: "quiet context" }, `${row.before} [${row.text}] ${row.after}`.trim()),
   );
 
 function heldOut(found) {

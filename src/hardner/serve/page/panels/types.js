@@ -1,9 +1,9 @@
 /** The types: their name, key and colour. */
 import { patch, post, remove } from "../core/api.js";
 import { on } from "../core/bus.js";
-import { count, h } from "../core/dom.js";
+import { count, dialog, h } from "../core/dom.js";
 import { note, told } from "../core/live.js";
-import { project, reloadTypes } from "../core/project.js";
+import { project, refresh, reloadTypes } from "../core/project.js";
 import { tab } from "./tabs.js";
 
 const COLOURS = ["blue", "vermillion", "green", "purple", "orange", "sky", "grey", "yellow"];
@@ -65,6 +65,29 @@ const change = (type, field, read) =>
     }
   });
 
+async function drop(type, labels = "") {
+  await remove(`/api/types/${type.id}?with_labels=${labels !== ""}`);
+  note(`Deleted ${type.name}${labels}. Undo brings it back.`);
+  await refresh();
+}
+
+/** What a click alone must not take away. */
+function confirm(type) {
+  const labels = count(type.spans, "label");
+  const sure = h("button", { class: "main" }, `Delete ${type.name} and ${labels}`);
+  const asked = dialog(
+    `Delete ${type.name}?`,
+    h("div", {}, h("p", {}, `It is used by ${labels}, which go with it.`), h("p", {}, sure)),
+  );
+  sure.addEventListener(
+    "click",
+    told(async () => {
+      asked.close();
+      await drop(type, ` and ${labels}`);
+    }),
+  );
+}
+
 function row(type) {
   const field = (text, input) =>
     h("label", {}, h("span", { class: "hidden" }, `${text} of ${type.name}`), input);
@@ -94,14 +117,7 @@ function row(type) {
     "button",
     {
       "aria-label": `Delete ${type.name}`,
-      disabled: type.spans > 0,
-      title: type.spans ? "In use; take its labels off first" : false,
-      on: {
-        click: told(async () => {
-          await remove(`/api/types/${type.id}`);
-          await reloadTypes();
-        }),
-      },
+      on: { click: told(() => (type.spans ? confirm(type) : drop(type))) },
     },
     "Delete",
   );

@@ -5,9 +5,31 @@ import { count } from "../core/dom.js";
 import { draft, edit, know, settled } from "../core/drafts.js";
 import { note, say, told } from "../core/live.js";
 import { project, refresh, typeOf } from "../core/project.js";
-import { accept, erase, keyOf, label, overlap, reject, toggleNone } from "../core/spans.js";
+import {
+  accept,
+  answered,
+  erase,
+  keyOf,
+  label,
+  overlap,
+  reject,
+  stateOf,
+  toggleNone,
+} from "../core/spans.js";
 import { move, pick, picked } from "./cursor.js";
-import { opened, openDocument, pickedText, suggestionsOf } from "./reader.js";
+import { doubtsOf, opened, openDocument, pickedText, suggestionsOf } from "./reader.js";
+
+/** Labels after an answer; whether more is asked says whether the sentence is done. */
+function answer(known, after) {
+  const then = { ...known, labels: after };
+  edit(known.id, answered(known.labels, after, [...suggestionsOf(then), ...doubtsOf(then)]));
+}
+
+/** What the model asks about there: its suggestions, else what it is unsure of. */
+function asked(known, at) {
+  const guesses = touching(suggestionsOf(known), at);
+  return guesses.length ? guesses : touching(doubtsOf(known), at).filter((doubt) => doubt.type);
+}
 
 const touching = (spans, at) => spans.filter((span) => overlap(span, at));
 
@@ -30,25 +52,25 @@ export const labelAs = (type) =>
   })();
 
 export const acceptPicked = onPicked((at, known) => {
-  const guesses = touching(suggestionsOf(known), at);
+  const guesses = asked(known, at);
   if (!guesses.length) return toSuggestion(1);
-  edit(at.id, accept(known.labels, [guesses[0]]));
+  answer(known, accept(known.labels, [guesses[0]]));
   say(`Accepted ${typeOf(guesses[0].type)?.name}`);
   return guesses.length === 1 && toSuggestion(1, true);
 });
 
 export const acceptAll = onPicked((at, known) => {
   const guesses = suggestionsOf(known);
-  edit(at.id, accept(known.labels, guesses));
+  answer(known, accept(known.labels, guesses));
   say(`Accepted ${count(guesses.length, "suggestion")}`);
 });
 
 /** Takes off the labels there; where there is none, rejects the suggestions. */
 export const rejectPicked = onPicked((at, known) => {
   const spans = touching(known.labels.spans, at);
-  const guesses = touching(suggestionsOf(known), at);
+  const guesses = asked(known, at);
   if (spans.length) edit(at.id, erase(known.labels, spans, known.sentence.predicted));
-  else if (guesses.length) edit(at.id, reject(known.labels, guesses));
+  else if (guesses.length) answer(known, reject(known.labels, guesses));
   say(spans.length ? "Label removed" : guesses.length ? "Rejected" : "Nothing to reject here");
 });
 
@@ -56,6 +78,12 @@ export const noEntity = onPicked((at, known) => {
   const after = toggleNone(known.labels);
   edit(at.id, after);
   say(after.none ? "Sentence without entity" : "Sentence open again");
+});
+
+export const partlyDone = onPicked((at, known) => {
+  if (!known.labels.spans.length) return say("Label a mention first");
+  edit(at.id, { ...known.labels, partial: !known.labels.partial });
+  return say(stateOf(draft(at.id).labels) === "partial" ? "Partly reviewed" : "Sentence done");
 });
 
 /** Picks the next or previous suggestion of the document; `quiet` if there may be none. */
@@ -98,6 +126,7 @@ const COMMANDS = {
   Backspace: rejectPicked,
   Delete: rejectPicked,
   "-": noEntity,
+  " ": partlyDone,
   ".": () => toSuggestion(1),
   ",": () => toSuggestion(-1),
 };

@@ -69,7 +69,7 @@ function stroke(mark) {
 const closing = (marks, at) => marks.filter((m) => 2 * m.end - 1 === at).map(tag);
 
 function tag(mark) {
-  const name = typeOf(mark.type)?.name ?? mark.label ?? "unknown";
+  const name = typeOf(mark.type)?.name ?? mark.label ?? "mention";
   const score = mark.score === undefined ? "" : ` ${mark.score.toFixed(2)}`;
   const text = mark.kind === "label" ? name : `${name}?${score}`;
   const { start, end } = mark;

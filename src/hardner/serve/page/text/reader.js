@@ -6,7 +6,7 @@ import { draft, forget, know } from "../core/drafts.js";
 import { note, told } from "../core/live.js";
 import { project } from "../core/project.js";
 import { shownFrom } from "../core/settings.js";
-import { pending } from "../core/spans.js";
+import { isDone, overlap, pending, stateOf } from "../core/spans.js";
 import { paint, words } from "./paint.js";
 import { pick, picked, show, unpick } from "./cursor.js";
 
@@ -22,8 +22,13 @@ export const opened = () => open;
 export const suggestionsOf = (known) =>
   pending(known.sentence.predicted, known.labels, shownFrom());
 
-const STATES = { open: "open", labelled: "labelled", none: "no entity" };
-const SYMBOLS = { open: "○", labelled: "●", none: "∅" };
+const STATES = {
+  open: "open",
+  partial: "partly reviewed",
+  labelled: "labelled",
+  none: "no entity",
+};
+const SYMBOLS = { open: "○", partial: "◐", labelled: "●", none: "∅" };
 const SAVES = {
   clean: "",
   waiting: "not saved",
@@ -90,12 +95,12 @@ const looks = new WeakMap();
 function redraw(element) {
   const known = draft(Number(element.dataset.id));
   const { sentence, labels, save } = known;
-  const state = labels.none ? "none" : labels.spans.length ? "labelled" : "open";
+  const state = stateOf(labels);
   const guesses = suggestionsOf(known);
   const marks = [
     ...labels.spans.map((s) => ({ ...s, kind: "label" })),
     ...guesses.map((s) => ({ ...s, kind: "guess" })),
-    ...(state === "open" ? doubtsOf(known, guesses) : []),
+    ...(isDone(state) ? [] : doubtsOf(known)),
   ];
   const look = JSON.stringify([marks, state, save, sentence.disagrees, project.types]);
   if (looks.get(element) === look) return;
@@ -105,11 +110,14 @@ function redraw(element) {
   element.replaceChildren(gutter(sentence, state, save), text);
 }
 
-/** What the model was unsure of and did not suggest anyway. */
-const doubtsOf = (known, guesses) =>
-  (doubts.get(known.id) ?? [])
-    .filter((d) => !guesses.some((g) => g.start === d.start && g.end === d.end))
+/** What the model was unsure of, where it neither suggests anything nor was answered. */
+export const doubtsOf = (known) => {
+  const { spans, rejected } = known.labels;
+  const said = [...spans, ...rejected, ...suggestionsOf(known)];
+  return (doubts.get(known.id) ?? [])
+    .filter((d) => !said.some((span) => overlap(span, d)))
     .map((d) => ({ ...d, kind: "doubt" }));
+};
 
 function gutter(sentence, state, save) {
   const disagrees = save !== "waiting" && save !== "saving" && sentence.disagrees;

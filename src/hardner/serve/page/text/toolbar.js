@@ -11,6 +11,7 @@ import {
   acceptPicked,
   labelAs,
   noEntity,
+  partlyDone,
   rejectPicked,
   toSuggestion,
 } from "./actions.js";
@@ -45,6 +46,7 @@ const actions = h(
   button("Reject", "⌫", rejectPicked),
   button("Accept all", "+", acceptAll),
   button("No entity", "−", noEntity),
+  button("Partly done", "␣", partlyDone),
   button("Next suggestion", ".", () => toSuggestion(1)),
 );
 const threshold = h(

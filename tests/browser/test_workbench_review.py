@@ -1,0 +1,157 @@
+"""Counts that are right, nothing lost by one click, and the model's questions answered by a key."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import workbench_acts as acts
+from workbench_server import Server
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+TEXT = "The new stent and the old catheter caused pain. Nothing else was seen."
+
+
+@pytest.fixture
+def own(model: Path, tmp_path: Path) -> Iterator[Server]:
+    with Server(tmp_path / "own.db", model) as server:
+        server.ask("/api/types", {"name": "Device", "key": "d", "colour": 0})
+        server.ask("/api/types", {"name": "Symptom", "key": "s", "colour": 1})
+        server.ask("/api/documents", {"documents": [{"name": "one", "text": TEXT}]})
+        yield server
+
+
+def guessed(*predicted: dict[str, Any]) -> Callable[[Any], None]:
+    """A model that suggests these spans in the first sentence, between server and page."""
+
+    def answer(route: Any) -> None:
+        response = route.fetch()
+        body = response.json()
+        for sentence in body.get("sentences", []):
+            sentence["predicted"] = list(predicted) if sentence["id"] == 1 else []
+        if "spans" in body:
+            body["predicted"] = list(predicted) if body["id"] == 1 else []
+        route.fulfill(response=response, json=body)
+
+    return answer
+
+
+def states(server: Server) -> list[str]:
+    return [one["state"] for one in server.ask("/api/documents/1")["sentences"]]
+
+
+def test_a_used_type_is_deleted_only_when_asked_twice_and_comes_back(
+    visit: Any, own: Server
+) -> None:
+    page = visit(own)
+    acts.open_document(page, "one")
+    acts.label(page, 0, "stent", "d")
+    acts.label(page, 0, "catheter", "d")
+    acts.label(page, 0, "pain", "s")
+    page.click("#tab-types")
+    rows = page.locator(".typelist li")
+    page.reload()
+    expect(rows.nth(0)).to_contain_text("2 labels")
+    expect(rows.nth(1)).to_contain_text("1 label")
+    page.get_by_role("button", name="Delete Device", exact=True).click()
+    expect(page.get_by_role("dialog")).to_contain_text("It is used by 2 labels")
+    page.get_by_role("button", name="Close").click()
+    assert len(own.ask("/api/types")["types"]) == 2
+    page.get_by_role("button", name="Delete Device", exact=True).click()
+    page.get_by_role("button", name="Delete Device and 2 labels").click()
+    expect(rows).to_have_count(1)
+    expect(acts.row(page, 0).locator(".tag.label")).to_have_text(["Symptom"])
+    page.click("#undo")
+    expect(rows).to_have_count(2)
+    expect(acts.row(page, 0).locator(".tag.label")).to_have_text(["Device", "Device", "Symptom"])
+
+
+def test_a_sentence_is_partly_reviewed_until_all_is_answered(visit: Any, own: Server) -> None:
+    spans = [
+        {"start": 2, "end": 3, "type": 1, "score": 0.9},
+        {"start": 6, "end": 7, "type": 1, "score": 0.8},
+    ]
+    page = visit(own)
+    for path in ("documents/1?*", "sentences?ids=*", "sentences/*"):
+        page.route(f"**/api/{path}", guessed(*spans))
+    acts.open_document(page, "one")
+    expect(page.locator("#text .tag.guess")).to_have_count(2)
+    page.focus("#text")
+
+    def press(key: str, state: str) -> None:
+        page.keyboard.press(key)
+        expect(acts.row(page, 0)).to_have_attribute("data-state", state)
+        acts.saved(page, 0)
+        assert states(own)[0] == state
+
+    page.keyboard.press("Control+Home")
+    page.keyboard.press(".")
+    press("Enter", "partial")  # one of two
+    expect(page.locator("#counts")).to_contain_text("0 labelled sentences of 2")
+    press("Enter", "labelled")  # both
+    press("Space", "partial")
+    press("Space", "labelled")
+
+
+def test_enter_accepts_what_next_asks_about(visit: Any, own: Server) -> None:
+    page = visit(own)
+    doubts = [
+        {"start": 2, "end": 3, "label": "Device", "type": 1, "score": 0.42},
+        {"start": 7, "end": 9, "label": "Symptom", "type": 2, "score": 0.31},
+    ]
+
+    def suggest(route: Any) -> None:
+        sentence = own.ask("/api/sentences/1")
+        about = {"hardness": 1.0, "reason": "unsure about ‘stent’", "uncertain": doubts}
+        route.fulfill(json={"suggestions": [{"sentence": sentence, **about}]})
+
+    page.route("**/api/suggest", suggest)
+    overlapping = {"start": 8, "end": 9, "type": 2, "score": 0.8}
+    for path in ("documents/1?*", "sentences?ids=*", "sentences/*"):
+        page.route(f"**/api/{path}", guessed(overlapping))
+    page.click("#tab-next")
+    page.get_by_role("button", name="Label the hardest").click()
+    # What is suggested already is not asked about a second time.
+    expect(page.locator("#text .tag.doubt")).to_have_text(["Device? 0.42"])
+    expect(page.locator("#text .tag.guess")).to_have_text(["Symptom? 0.80"])
+    expect(page.locator("#text .word.picked")).to_have_text(["stent"])
+    page.keyboard.press("Enter")
+    acts.saved(page, 0)
+    assert acts.labels_of(own.ask("/api/sentences/1")) == ["stent"]
+    assert states(own)[0] == "partial"
+
+
+def test_what_changed_is_said_in_full(visit: Any, own: Server) -> None:
+    changes = [
+        {"sentence": 1, "text": f"stent {n}", "label": "Device", "score": 0.9, "before": "The new",
+         "after": "and the old"}
+        for n in range(3)
+    ]  # fmt: skip
+    result = {
+        "f1": 0.5, "low": 0.4, "high": 0.6, "gain": 0.1, "notes": [], "types": [], "held_out": None,
+        "changes": {"looked": 9, "kept": 1, "gained": changes, "lost": [], "gained_total": 150,
+                    "lost_total": 0},
+    }  # fmt: skip
+    run = {"id": 1, "state": "done", "result": result, "message": "", "seconds": 1, "model": 2,
+           "sentences": 1, "mentions": 1, "types": ["Device"], "stage": "", "done": 0, "total": 0,
+           "started": "2026-01-01", "ended": "2026-01-01"}  # fmt: skip
+
+    def status(route: Any) -> None:
+        response = route.fetch()
+        body = response.json()
+        (body.get("status") or body)["run"] = run
+        route.fulfill(response=response, json=body)
+
+    page = visit(own)
+    page.route("**/api/runs", lambda route: route.fulfill(json={"runs": [run]}))
+    page.route("**/api/runs/1", lambda route: route.fulfill(json=run))
+    for path in ("project", "status?*"):
+        page.route(f"**/api/{path}", status)
+    page.click("#tab-adapt")
+    page.reload()
+    outcome = page.locator(".outcome")
+    expect(outcome).to_contain_text("150 gained, 0 lost")
+    expect(outcome.locator("summary")).to_have_text("Gained: 150, the surest 3")
+    expect(outcome.locator("li").first).to_contain_text("The new [stent 0] and the old")
+    expect(outcome).not_to_contain_text("undefined")

@@ -1,0 +1,152 @@
+"""The project as a file: of an earlier version, complete when idle, copied, on a full disk."""
+
+import errno
+import sqlite3
+from contextlib import closing
+
+from serve_bench import TEXT, add, add_type, client, label, sentence, settings, until
+
+from hardner.serve.database import APPLICATION_ID
+
+FIRST = """
+CREATE TABLE documents (id INTEGER PRIMARY KEY, name TEXT NOT NULL,
+    held_out INTEGER NOT NULL DEFAULT 0, removed INTEGER NOT NULL DEFAULT 0, text TEXT NOT NULL
+) STRICT;
+CREATE INDEX documents_shown ON documents (id) WHERE NOT removed;
+CREATE INDEX documents_removed ON documents (id) WHERE removed;
+CREATE TABLE types (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, key TEXT NOT NULL,
+    colour INTEGER NOT NULL, removed INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE UNIQUE INDEX types_keys ON types (key) WHERE NOT removed;
+CREATE TABLE sentences (id INTEGER PRIMARY KEY,
+    document INTEGER NOT NULL REFERENCES documents (id), position INTEGER NOT NULL,
+    start INTEGER NOT NULL, stop INTEGER NOT NULL, tokens TEXT NOT NULL,
+    version INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'labelled', 'none')),
+    spans TEXT NOT NULL DEFAULT '[]', rejected TEXT NOT NULL DEFAULT '[]',
+    UNIQUE (document, position)) STRICT;
+CREATE INDEX sentences_labelled ON sentences (document, state) WHERE state <> 'open';
+CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, kind TEXT NOT NULL,
+    document INTEGER REFERENCES documents (id), sentence INTEGER REFERENCES sentences (id),
+    before TEXT, after TEXT, target INTEGER REFERENCES events (id),
+    undo_top INTEGER REFERENCES events (id), redo_top INTEGER REFERENCES events (id)) STRICT;
+CREATE INDEX events_sentence ON events (sentence) WHERE sentence IS NOT NULL;
+CREATE TRIGGER events_stay BEFORE UPDATE ON events
+    BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
+CREATE TRIGGER events_remain BEFORE DELETE ON events
+    BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END;
+CREATE TABLE runs (id INTEGER PRIMARY KEY AUTOINCREMENT,
+    state TEXT NOT NULL CHECK (state IN ('running', 'done', 'failed', 'cancelled', 'interrupted')),
+    started TEXT NOT NULL, ended TEXT, seconds REAL NOT NULL DEFAULT 0,
+    message TEXT NOT NULL DEFAULT '', sentences INTEGER NOT NULL, mentions INTEGER NOT NULL,
+    types TEXT NOT NULL, result TEXT) STRICT;
+CREATE UNIQUE INDEX runs_one_at_a_time ON runs (state) WHERE state = 'running';
+CREATE TABLE models (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('base', 'adapted')), labels TEXT NOT NULL,
+    created TEXT NOT NULL, mark TEXT NOT NULL DEFAULT '', run INTEGER REFERENCES runs (id),
+    bytes INTEGER NOT NULL DEFAULT 0, current INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE UNIQUE INDEX models_one_current ON models (current) WHERE current;
+CREATE TABLE files (model INTEGER NOT NULL REFERENCES models (id) ON DELETE CASCADE,
+    name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (model, name)) STRICT;
+CREATE TABLE predictions (sentence INTEGER PRIMARY KEY REFERENCES sentences (id),
+    model INTEGER NOT NULL REFERENCES models (id) ON DELETE CASCADE, spans TEXT NOT NULL,
+    hardness REAL NOT NULL, worth REAL NOT NULL, suggested INTEGER NOT NULL,
+    disagrees INTEGER NOT NULL) STRICT;
+CREATE INDEX predictions_worthiest ON predictions (model, worth);
+CREATE INDEX predictions_suggested ON predictions (model, suggested, sentence) WHERE suggested;
+CREATE INDEX predictions_disagreeing ON predictions (model, disagrees, sentence) WHERE disagrees;
+CREATE VIRTUAL TABLE words USING fts5 (
+    name, text, content='documents', content_rowid='id', tokenize='unicode61'
+);
+INSERT INTO documents (id, name, text) VALUES (1, 'old', 'A stent. Some fever. No pain.');
+INSERT INTO words (rowid, name, text) SELECT id, name, text FROM documents;
+INSERT INTO types (id, name, key, colour) VALUES (1, 'Device', 'd', 0);
+INSERT INTO sentences (id, document, position, start, stop, tokens, version, state, spans, rejected)
+VALUES (1, 1, 0, 0, 8, '[0,1,2,7,7,8]', 1, 'labelled', '[[1,2,1]]', '[]'),
+       (2, 1, 1, 9, 20, '[0,4,5,10,10,11]', 1, 'open', '[]', '[[1,2,1]]'),
+       (3, 1, 2, 21, 29, '[0,2,3,7,7,8]', 0, 'open', '[]', '[]');
+INSERT INTO events VALUES (1, '2026-01-01', 'label', 1, 1,
+    '{"spans":[],"none":false,"rejected":[]}',
+    '{"spans":[[1,2,1]],"none":false,"rejected":[]}', NULL, 1, NULL);
+"""
+"""The tables of version 0.1, and a small project in them."""
+
+
+def test_a_project_of_the_first_version_opens(tmp_path):
+    made = settings(tmp_path)
+    with closing(sqlite3.connect(made.project)) as old:
+        old.executescript(
+            f"BEGIN; {FIRST} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1; END"
+        )
+    for _ in range(2):  # once brought up to date, then as any other
+        with client(made) as http:
+            found = http.get("/api/documents/1").json()["sentences"]
+            assert [one["state"] for one in found] == ["labelled", "partial", "open"]
+            assert http.get("/api/status").json()["counts"]["partial"] == 1
+            assert http.get("/api/documents", params={"query": "fever"}).json()["total"] == 1
+    with client(made) as http:
+        http.post("/api/undo", json={})
+        assert sentence(http, 1)["state"] == "open"
+        label(http, 3, (1, 2, 1), partial=True)
+        assert sentence(http, 3)["state"] == "partial"
+    with closing(sqlite3.connect(made.project)) as now, closing(sqlite3.connect(":memory:")) as new:
+        with client(settings(tmp_path, project=tmp_path / "new")):
+            pass
+        new.execute("ATTACH ? AS made", (str(tmp_path / "new"),))
+        names = "SELECT type, name FROM {}sqlite_schema ORDER BY 1, 2"
+        assert (
+            now.execute(names.format("")).fetchall()
+            == new.execute(names.format("made.")).fetchall()
+        )
+
+
+def test_the_file_alone_is_the_project_once_it_is_quiet(tmp_path):
+    made = settings(tmp_path)
+    with client(made) as http:
+        disease = add_type(http)
+        add(http, TEXT)
+        label(http, 1, (3, 4, disease))
+        log = made.project.with_name(f"{made.project.name}-wal")
+        until(lambda: not log.exists() or log.stat().st_size == 0)
+        (tmp_path / "alone").write_bytes(made.project.read_bytes())
+        with client(settings(tmp_path, project=tmp_path / "alone")) as other:
+            assert sentence(other, 1)["state"] == "labelled"
+        label(http, 2, (1, 2, disease))  # writing goes on
+
+
+def test_a_copy_is_the_project_of_that_moment(tmp_path):
+    with client(settings(tmp_path)) as http:
+        disease = add_type(http)
+        add(http, TEXT)
+        label(http, 1, (3, 4, disease))
+        answer = http.get("/api/copy")
+        assert "project-copy.hardner" in answer.headers["content-disposition"]
+        label(http, 2, (1, 2, disease))
+        (tmp_path / "copy").write_bytes(answer.content)
+        with client(settings(tmp_path, project=tmp_path / "copy")) as other:
+            assert [sentence(other, n)["state"] for n in (1, 2)] == ["labelled", "open"]
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(tmp_path, monkeypatch):
+    with client(settings(tmp_path)) as http:
+        disease = add_type(http)
+        add(http, TEXT)
+        label(http, 1, (3, 4, disease))
+        database = http.app._app.state.bench.project
+        with database.writing() as writer:
+            (pages,) = writer.execute("PRAGMA page_count").fetchone()
+            writer.execute(f"PRAGMA max_page_count = {pages}")
+        answer = http.post("/api/documents", json={"documents": [{"text": TEXT * 1_000}]})
+        assert (answer.status_code, "disk is full" in answer.json()["error"]) == (507, True)
+
+        def full(self, *_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("pathlib.Path.open", full)
+            headers = {"content-type": "application/octet-stream"}
+            answer = http.post("/api/uploads", content=b"Some text.", headers=headers)
+            assert (answer.status_code, "disk is full" in answer.json()["error"]) == (507, True)
+        with database.writing() as writer:
+            writer.execute("PRAGMA max_page_count = 1000000")
+        assert add(http, TEXT * 1_000)["added"] == 1
+        assert sentence(http, 1)["state"] == "labelled"
