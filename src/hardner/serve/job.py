@@ -20,7 +20,7 @@ from hardner.evaluate.errors import PredictedSentence, find_mistakes
 from hardner.evaluate.score import score
 from hardner.serve.errors import DISK_FULL, is_disk_full
 from hardner.serve.ipc import MODEL_IN_USE, NEW_MODEL, AdaptationOrder
-from hardner.serve.learning import OnProgress, learn_types, overall, with_labels
+from hardner.serve.learning import OnProgress, learn_types, only_labels, overall
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
@@ -107,7 +107,7 @@ def score_held_out(
     """Precision, recall and F1 on sentences that were not learnt from, with the mistakes."""
     if not sentences:
         return None
-    gold = [with_labels(sentence, labels) for sentence in sentences]
+    gold = [only_labels(sentence, labels) for sentence in sentences]
     found = [
         tuple(span for span, _ in spans if span.label in labels) for spans in model.spans(gold)
     ]

@@ -51,7 +51,7 @@ def _learn_type(
     base: Predictor, order: AdaptationOrder, label: str, on_progress: Callable[[int, int], None]
 ) -> tuple[Predictor | None, dict[str, Any]]:
     """The model of one type, if it is to be used; F1 is None where nothing could be held out."""
-    given = [with_labels(sentence, {label}) for sentence in order.labelled]
+    given = [only_labels(sentence, {label}) for sentence in order.labelled]
     is_known = label in base.labels
     result = {
         "label": label,
@@ -124,7 +124,7 @@ def with_heads(model: Predictor, labels: Collection[str]) -> Predictor:
     return Predictor(alone, params, temperatures, model.device, model.start)
 
 
-def with_labels(sentence: Sentence, labels: Collection[str]) -> Sentence:
+def only_labels(sentence: Sentence, labels: Collection[str]) -> Sentence:
     """The sentence with its mentions of these labels."""
     return replace(sentence, spans=tuple(s for s in sentence.spans if s.label in labels))
 
