@@ -10,7 +10,7 @@ READY := .venv/.ready
 TESTED_SET := requirements/tested.txt
 TESTED := .venv/.ready-to-test
 
-.PHONY: setup demo test lint docs model bench fuzz lock sbom
+.PHONY: setup demo test lint docs model bench fuzz crash lock sbom
 .DEFAULT_GOAL := setup
 
 setup: $(READY)
@@ -46,6 +46,12 @@ INPUTS ?= 100000
 SEED ?= 1
 fuzz: $(TESTED)
 	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED)
+
+# Commands that write, each killed KILLS times and stopped in other ways; a full disk and a
+# read-only folder are tried where file systems can be mounted.
+KILLS ?= 100
+crash: $(TESTED)
+	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m crash --kills $(KILLS) --seed $(SEED)
 
 docs: $(TESTED)
 	@$(BIN)/mkdocs build --strict

@@ -111,10 +111,13 @@ def test_devices_that_are_refused(
 SETTINGS = {"seed": 1, "train": {"rate": 0.01, "betas": (0.9, 0.99)}, "device": "cpu"}
 
 
+START = SavedState({"a.b": torch.rand(2)}, {"first.a.b": torch.rand(2)}, {"step": 0})
+
+
 def begun(folder: Path) -> Path:
     """A run that has saved a state."""
     with open_run_folder(folder, "run.json", SETTINGS) as held:
-        assert held.load_state("cpu") is None
+        assert held.load_state(START, "cpu") is None
         params, moments = {"a.b": torch.ones(2)}, {"first.a.b": torch.zeros(2)}
         held.save_state(SavedState(params, moments, {"step": 3}))
     return folder
@@ -125,7 +128,7 @@ def test_a_run_finds_its_state_and_what_a_killed_one_left_is_gone(tmp_path: Path
     (folder / ".hardner-x" / "new").mkdir(parents=True)
     (folder / ".hardner-y.tmp").touch()
     with open_run_folder(folder, "run.json", SETTINGS) as held:
-        found = held.load_state("cpu")
+        found = held.load_state(START, "cpu")
         assert found and found.about == {"step": 3}
         assert torch.equal(found.params["a.b"], torch.ones(2))
         assert torch.equal(found.optimizer["first.a.b"], torch.zeros(2))
@@ -177,7 +180,7 @@ def test_folders_of_others_stay_as_they_are(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     (begun(tmp_path / "one") / "run.json").write_text("{")
     with (
-        pytest.raises(HardnerError, match=r"run.json: damaged; choose another folder"),
+        pytest.raises(HardnerError, match=r"run.json: damaged, not JSON: "),
         open_run_folder(tmp_path / "one", "run.json", SETTINGS),
     ):
         pass
@@ -188,4 +191,83 @@ def test_a_state_that_is_of_no_use_does_not_replace_another(odd: float, tmp_path
     folder = begun(tmp_path / "one")
     with open_run_folder(folder, "run.json", SETTINGS) as held, pytest.raises(Diverged):
         held.save_state(SavedState({"a.b": torch.tensor([odd])}, {}, {"step": 4}))
-    assert checkpoint.load_checkpoint(folder / "state").config == {"step": 3}
+    assert checkpoint.load_checkpoint(folder / "state").config["step"] == 3
+
+
+def test_a_folder_that_was_being_replaced_is_not_thrown_away(tmp_path: Path) -> None:
+    """Where two folders cannot be swapped, a kill may leave the only copy aside."""
+    folder = begun(tmp_path / "one")
+    (folder / ".hardner-x").mkdir()
+    (folder / "state").rename(folder / ".hardner-x" / "old")
+    with open_run_folder(folder, "run.json", SETTINGS):
+        assert (folder / ".hardner-x" / "old" / "config.json").is_file()
+
+
+def edited(folder: Path, **values: object) -> Path:
+    """With other values in the state's configuration; None takes one away."""
+    path = folder / "state" / "config.json"
+    table = json.loads(path.read_text())
+    kept = {n: v for n, v in (table["config"] | values).items() if v is not None}
+    path.write_text(json.dumps(table | {"config": kept}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step": 2},
+        {"more": 1},
+        {"checksum": "0"},
+        {"checksum": 5},
+        {"checksum": None, "step": None},
+        {"checksum": None, "step": "3"},
+        {"checksum": None, "step": 3.0},
+        {"checksum": None, "step": [3]},
+    ],
+)
+def test_an_edited_state_is_refused(change: dict[str, object], tmp_path: Path) -> None:
+    folder = edited(begun(tmp_path / "one"), **change)
+    with (
+        open_run_folder(folder, "run.json", SETTINGS) as held,
+        pytest.raises(
+            HardnerError, match=r"/state: is not a state of this run; delete it to begin"
+        ),
+    ):
+        held.load_state(START, "cpu")
+
+
+def test_a_state_of_the_first_version_has_no_checksum(tmp_path: Path) -> None:
+    folder = edited(begun(tmp_path / "one"), checksum=None)
+    with open_run_folder(folder, "run.json", SETTINGS) as held:
+        found = held.load_state(START, "cpu")
+        assert found and found.about == {"step": 3}
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        START._replace(params={"a.b": torch.ones(3)}),
+        START._replace(params={"a.b": torch.ones(2, dtype=torch.float64)}),
+        START._replace(params={}),
+        START._replace(optimizer={"second.a.b": torch.ones(2)}),
+        START._replace(about={}),
+    ],
+)
+def test_a_state_of_another_form_is_refused(start: SavedState, tmp_path: Path) -> None:
+    with (
+        open_run_folder(begun(tmp_path / "one"), "run.json", SETTINGS) as held,
+        pytest.raises(HardnerError, match="is not a state of this run"),
+    ):
+        held.load_state(start, "cpu")
+
+
+@pytest.mark.parametrize("text", ["[]", "5", '"run"', "null", "[" * 100_000, "{" + "9" * 5_000])
+def test_settings_that_are_no_table_are_one_line(text: str, tmp_path: Path) -> None:
+    folder = begun(tmp_path / "one")
+    (folder / "run.json").write_text(text)
+    with (
+        pytest.raises(HardnerError, match=r"run.json: damaged\W") as error,
+        open_run_folder(folder, "run.json", SETTINGS),
+    ):
+        pass
+    assert "\n" not in str(error.value)

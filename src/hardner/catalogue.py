@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from hardner.config import make
 from hardner.errors import FileError, HardnerError
-from hardner.files import read_text, sha256
+from hardner.files import read_toml, sha256
 from hardner.formats import FORMATS
 
 SPLITS = ("train", "devel", "test")
@@ -103,18 +103,17 @@ def builtin_rows() -> Mapping[str, Row]:
 
 def with_rows_of(rows: Mapping[str, Row], path: Path) -> Mapping[str, Row]:
     """Rows and those of a user's file; a name may only return with the same row."""
+    table = read_toml(path)
     try:
-        found = {name: _row(name, table) for name, table in tomllib.loads(read_text(path)).items()}
-        for name, row in found.items():
+        both = {**rows, **{name: _row(name, values) for name, values in table.items()}}
+        for row in (both[name] for name in table):
             # The same row again is no clash, so that the built-in file can be copied and extended.
-            if rows.get(name, row) != row:
-                raise HardnerError(f"[{name}]: another corpus has that name")
-        both = {**rows, **found}
-        for row in found.values():
+            if rows.get(row.name, row) != row:
+                raise HardnerError(f"[{row.name}]: another corpus has that name")
             for part in row.joins if isinstance(row, JoinedEntry) else ():
                 if not isinstance(both.get(part), CatalogueEntry):
                     raise HardnerError(f"{row.name}.joins: no row is named {part!r}")
-    except (tomllib.TOMLDecodeError, HardnerError) as error:
+    except HardnerError as error:
         raise FileError(path, str(error)) from None
     return both
 

@@ -62,6 +62,13 @@ def check_fields(record: Any, section: str = "") -> None:
             raise HardnerError(f"{key}: expected {_described(expected)}, got {_SHORT.repr(value)}")
 
 
+class Section:
+    """A section of a configuration, such as ``TrainSection``: checked however it is made."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, type(self).__name__.removesuffix("Section").lower())
+
+
 def make(kind: type[_Record], table: Mapping[str, Any], section: str = "") -> _Record:
     """The record that a table describes; a key it does not know is an error."""
     known = keys(kind)

@@ -14,8 +14,9 @@ import os
 import shutil
 import sys
 import tempfile
+import tomllib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
@@ -72,8 +73,8 @@ def file_errors(path: PathLike) -> Iterator[None]:
     except BrokenPipeError:  # a reader that has seen enough is no error
         raise
     except OSError as error:
-        # Windows says "permission denied" of a folder.
-        code = errno.EISDIR if Path(path).is_dir() else error.errno
+        # Windows says "permission denied" of a folder. Path.is_dir fails where a name is too long.
+        code = errno.EISDIR if os.path.isdir(path) else error.errno  # noqa: PTH112
         reason = _REASONS.get(code or 0, error.strerror or str(error))
         raise FileError(shown_path(path), reason) from None
 
@@ -133,8 +134,9 @@ def chunks(path: PathLike) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 line += error.object[: error.start].count(b"\n")
                 byte = error.object[error.start]
-                message = f"byte 0x{byte:02X} is not UTF-8; re-code the file (iconv -t UTF-8)"
-                raise FileError(shown_path(path), message, line) from None
+                message = f"byte 0x{byte:02X} is not UTF-8; re-code the file"
+                command = "iconv -f LATIN1 -t UTF-8"  # the likeliest of all others
+                raise FileError(shown_path(path), f"{message} ({command})", line) from None
             if "\0" in text:
                 line += text[: text.index("\0")].count("\n")
                 message = "a NUL byte: this is not UTF-8 text"
@@ -160,15 +162,42 @@ def read_text(path: PathLike) -> str:
     return whole
 
 
+def unpacked_limit(path: PathLike) -> int:
+    """Bytes that a file may become where it is held in memory as a whole."""
+    size = 0 if is_standard(path) else os.stat(path).st_size  # noqa: PTH116
+    return max(TEXT_LIMIT, 100 * size)
+
+
+def read_bytes(path: PathLike) -> bytes:
+    """All bytes of a file, decompressed up to :func:`unpacked_limit`."""
+    held, size = [], 0
+    with open_binary(path) as file:
+        while data := file.read(_BLOCK):
+            size += len(data)
+            if size > (limit := unpacked_limit(path)):
+                raise FileError(shown_path(path), f"unpacks to more than {limit:,} bytes; split it")
+            held.append(data)
+    return b"".join(held)
+
+
 def read_json(path: PathLike) -> dict[str, Any]:
     """The object in a file of JSON."""
-    try:
-        held = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise FileError(path, f"damaged, not JSON: {error}") from None
+    held = _parsed(path, json.loads, "damaged, not JSON")
     if not isinstance(held, dict):
         raise FileError(path, "damaged: not a JSON object")
     return held
+
+
+def read_toml(path: PathLike) -> dict[str, Any]:
+    """The table in a file of TOML."""
+    return cast(dict[str, Any], _parsed(path, tomllib.loads, "cannot be read"))
+
+
+def _parsed(path: PathLike, parse: Callable[[str], Any], reason: str) -> Any:
+    try:
+        return parse(read_text(path))
+    except (ValueError, RecursionError) as error:  # also of a number of thousands of digits
+        raise FileError(path, f"{reason}: {error}") from None
 
 
 def blocks(path: PathLike) -> Iterator[tuple[int, str]]:
@@ -236,7 +265,19 @@ def atomic_binary(path: PathLike) -> Iterator[BinaryIO]:
 def atomic_write(path: PathLike) -> Iterator[TextIO]:
     """As :func:`atomic_binary`, for UTF-8 text; line ends are written as they are."""
     with atomic_binary(path) as raw:
-        yield cast(TextIO, codecs.getwriter("utf-8")(raw))
+        yield cast(TextIO, Utf8Writer(raw))
+
+
+class Utf8Writer(codecs.getwriter("utf-8")):  # type: ignore[misc]
+    """Writes a byte-order mark before a text that begins with one, as readers take one away."""
+
+    _begun = False
+
+    def write(self, text: str) -> None:
+        if not self._begun and text.startswith("\ufeff"):
+            text = "\ufeff" + text
+        self._begun = self._begun or text != ""
+        super().write(text)
 
 
 @contextmanager

@@ -213,7 +213,7 @@ def test_a_soup_and_upper_layers_are_taught_too():
 
 def test_the_pupil_is_heard():
     tagger, params, store = target("bilstm")
-    on_progress = []
+    moved = []
     fit_samples(
         tagger,
         params,
@@ -222,9 +222,10 @@ def test_the_pupil_is_heard():
         TAUGHT,
         SEEDS,
         unlabelled=MORE,
-        on_progress=lambda *told: on_progress.append(told),
+        on_step=moved.append,
     )
-    assert on_progress == [(step, 6) for step in range(1, 7)]
+    steps = TAUGHT.inner(ROWS.shape[1]).steps
+    assert moved == [len(ROWS)] * (steps + 6)
 
 
 def test_small_parts_change_nothing(monkeypatch):

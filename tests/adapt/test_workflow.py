@@ -8,12 +8,13 @@ import tiny
 import torch
 from adapted import DRUGS, RULE, known
 
-from hardner.adapt import checks
+from hardner.adapt import forecast as checks
 from hardner.adapt import workflow as adapting
 from hardner.adapt.adapter import Adapter
-from hardner.adapt.checks import AdaptationRefused
+from hardner.adapt.examples import examples
 from hardner.adapt.fit import fit_samples
 from hardner.adapt.forecast import (
+    AdaptationRefused,
     HeldOutScores,
     Interval,
     count_spans,
@@ -22,18 +23,20 @@ from hardner.adapt.forecast import (
     find_spans,
     forecast,
 )
+from hardner.adapt.recipe import recipe_for
 from hardner.adapt.sample import Sample, folds_of, parts_of, replace_mentions
 from hardner.adapt.workflow import adapt_predictor
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
+from hardner.formats import Report, write
 from hardner.model.describe import load_model, parameter_shapes, save_model
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.tagger import Model
 from hardner.seeds import seed_of
 from hardner.tag.added_heads import add_head
 from hardner.tag.predictor import Predictor
-from hardner.types import Sentence, Span
+from hardner.types import Document, Sentence, Span
 
 GENES = tiny.sentences("Gene")
 
@@ -71,7 +74,8 @@ def test_a_new_type_is_learnt():
     assert report.mentions == sum(len(s.spans) for s in DRUGS)
     assert 0 <= report.expected.f1.low < report.expected.f1.high <= 1
     assert report.expected.more == 10
-    assert on_progress == [(i, 5) for i in range(1, 6)]  # three folds, a small one, and all of them
+    # 40 steps each: three folds, a small one, and all of them
+    assert on_progress == [(i, 200) for i in range(1, 201)]
     assert report.seconds > 0
 
 
@@ -83,7 +87,7 @@ def test_users_get_what_the_adapter_fits(monkeypatch, average_folds):
     )
     monkeypatch.setattr(adapting, "recipe_for", lambda *_: recipe)
     found = adapt_predictor(known(), DRUGS).predictor.params
-    fitted = adapting.adapter_for(known(), "Drug").fit([Sample(DRUGS)])
+    fitted = adapting.adapter_for(known(), "Drug").fit([Sample(examples(DRUGS).sentences)])
     assert found.keys() == fitted.keys()
     assert all(torch.equal(value, fitted[name]) for name, value in found.items())
 
@@ -254,6 +258,87 @@ def test_one_sentence_works_and_says_what_is_missing():
     assert found.temperatures == (1.0,)
 
 
+@pytest.mark.parametrize("average_folds", [False, True])
+def test_a_single_mention_is_not_judged(monkeypatch, average_folds):
+    """No fold that holds it out has a mention to learn from."""
+    rule = replace(RULE, average_folds=average_folds)
+    monkeypatch.setattr(adapting, "recipe_for", lambda *_: rule)
+    given = [DRUGS[0], Sentence(("he", "went", "home")), Sentence(("it", "rained"))]
+    one = replace(given[0], spans=given[0].spans[:1])
+    found, report = adapt_predictor(known(), [one, *given[1:]])
+    assert (report.expected, found.temperatures) == (None, (1.0,))
+    assert spans_of(found, [one]) == [list(one.spans)]
+
+
+def test_the_order_of_the_sentences_changes_nothing():
+    one, other = (adapt_predictor(known(), given).predictor for given in (DRUGS, DRUGS[::-1]))
+    assert all(torch.equal(p, other.params[n]) for n, p in one.params.items())
+    assert one.temperatures == other.temperatures
+
+
+def test_the_number_of_threads_changes_nothing():
+    """And it is as it was afterwards."""
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(adapt_predictor(known(), DRUGS).predictor)
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    one, other = found
+    assert all(torch.equal(p, other.params[n]) for n, p in one.params.items())
+
+
+def test_adapting_again_with_more_sentences_starts_afresh(elsewhere, tmp_path, monkeypatch):
+    """A head cannot be judged by what it has learnt from, nor can one with its encoder."""
+    monkeypatch.setattr("hardner.tag.predictor.BUNDLED_START", elsewhere[0])
+    start = replace(known(), start=elsewhere[0])
+    start.adapt(DRUGS[:6]).save(tmp_path / "first")
+    first = Predictor.load(tmp_path / "first")
+    assert first.start == elsewhere[0]
+    found, report = adapt_predictor(first, DRUGS)
+    assert report.known is None
+    (note,) = (note for note in report.notes if "learnt afresh" in note)
+    assert note == (
+        "the model's own Drug has learnt from 6 of the sentences, which cannot judge it; Drug is "
+        "learnt afresh from all of them"
+    )
+    fresh = adapt_predictor(start, DRUGS).predictor
+    assert all(torch.equal(p, fresh.params[n]) for n, p in found.params.items())
+    others = adapt_predictor(first, DRUGS[6:]).report  # it has not seen these
+    assert others.known is not None and not any("afresh" in note for note in others.notes)
+
+
+def test_a_model_that_cannot_start_afresh_says_so():
+    first = known().adapt(DRUGS[:6])
+    report = adapt_predictor(first, DRUGS).report
+    assert any("has seen them too: expect less than is said" in note for note in report.notes)
+    kept = known().adapt(DRUGS[:6], keep=True)  # whose encoder is as it was, beside a copy
+    renamed_drugs = renamed(DRUGS, "Medicine")
+    report = adapt_predictor(kept, renamed_drugs, keep=True).report
+    assert any("learnt afresh" in note for note in report.notes)
+    assert not any("expect less" in note for note in report.notes)
+
+
+def test_a_predictor_adapts_to_a_file_and_keeps_the_report(tmp_path):
+    path = tmp_path / "drugs.tsv"
+    write([Document("d", "", sentences=DRUGS)], path, report=Report())
+    found = known().adapt(path, "Drug", seed=3, force=True)
+    assert found.report.expected.f1.value > 0
+    again = adapt_predictor(known(), DRUGS, seed=3, force=True).predictor
+    assert all(torch.equal(p, again.params[n]) for n, p in found.params.items())
+    cut = ("Aspirin helps.", [(0, 4, "Drug")])
+    report = known().adapt([*DRUGS, cut], "Drug").report
+    assert "given: document '9': a mention cuts a token: its sentence is left out" in report.notes
+
+
+def test_steps_are_bounded_but_no_less_than_an_epoch():
+    recipe = recipe_for("quick", "transformer")
+    assert [recipe.inner(n).steps for n in (5, 20, 100, 200)] == [35, 35, 117, 234]
+    assert [recipe.inner(n).steps for n in (206, 500, 5000)] == [240, 240, 834]
+
+
 def test_divergence_is_refused(monkeypatch):
     monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, rate=1e30, clip=0.0))
     with pytest.raises(AdaptationRefused, match="learning diverged"):
@@ -302,8 +387,7 @@ def test_text_without_labels_is_learnt_from(monkeypatch):
     )
     assert report.unlabelled == len({s.tokens for s in text})
     assert (alone.report.unlabelled, report.expected) == (0, alone.report.expected)
-    assert on_progress[-1] == (5 + adapting._SELF_TRAINING_COST, 5 + adapting._SELF_TRAINING_COST)
-    assert len(dict(on_progress)) > 10  # a pupil is many steps, and they are heard
+    assert on_progress == [(i, 240) for i in range(1, 241)]  # a student takes 40 steps more
     weight = "decoder.weight"
     assert not torch.allclose(found.params[weight], alone.predictor.params[weight])
     assert f1(found, DRUGS) > 0.9
@@ -384,7 +468,7 @@ def test_a_mention_is_not_both_learnt_and_held_out(seed):
 
 def test_folds_are_scored_on_what_they_have_not_seen():
     adapter = drug_adapter(RULE)
-    folded = cross_validate(adapter, Sample(DRUGS), 3, lambda models: None)
+    folded = cross_validate(adapter, Sample(DRUGS), 3)
     assert (folded.large.learnt, folded.small.learnt) == (6, 3)
     for params, held_out in folded.models:
         gold = [DRUGS[row].spans for row in held_out]
@@ -401,7 +485,7 @@ def test_two_sentences_are_too_few_for_a_curve():
     fitted = []
     few = Sample(DRUGS[:2])
     assert cross_validate(drug_adapter(RULE), few, 3, fitted.append).small is None
-    assert fitted == [1, 1]
+    assert fitted == [1] * 80
 
 
 def test_counts_are_those_of_the_score():

@@ -12,8 +12,9 @@ from formats.command import Command
 
 import hardner
 from hardner import checkpoint
-from hardner.adapt import forecast as crossval
+from hardner.adapt import adapter as fitting
 from hardner.adapt import workflow as adapting
+from hardner.cli import adapt as command
 from hardner.formats import Report, write
 from hardner.types import Document, Entity
 
@@ -102,7 +103,18 @@ def test_one_sentence(call: Command, model: Path, tmp_path: Path) -> None:
     code, said, err = call("adapt", one, "--out", tmp_path / "m", "--model", model)
     assert code == 0
     assert "warning: one sentence is too few to say how well this will work" in err
-    assert "expected F1: unknown, as a single sentence cannot be both learnt from and" in said
+    assert "expected F1: unknown, as too few sentences hold a mention to hold some" in said
+
+
+def test_a_single_mention_cannot_be_judged(call: Command, model: Path, tmp_path: Path) -> None:
+    path = conll(tmp_path / "few.tsv", "a stent/B-Device was placed", "he went home", "it rained")
+    options = ("adapt", path, "--model", model, "--out")
+    code, said, _ = call(*options, tmp_path / "m")
+    assert (code, "nan" in said) == (0, False)
+    assert "expected F1: unknown, as too few sentences hold a mention to hold some" in said
+    code, said, _ = call(*options, tmp_path / "n", "--json")
+    report = json.loads(said, parse_constant=pytest.fail)  # no NaN
+    assert (code, report["expected_f1"], report["expected_gain"]) == (0, None, None)
 
 
 @pytest.mark.parametrize(
@@ -130,11 +142,20 @@ def test_two_labels_for_one_span(call: Command, model: Path, tmp_path: Path) -> 
     path = tmp_path / "two.jsonl"
     mentions = tuple(Entity(2, 7, label, "stent") for label in ("Device", "Product"))
     write([Document("d", "a stent was placed", mentions)], path)
-    code, _, err = call(
+    code, said, err = call(
         "adapt", path, "--label", "Device", "--out", tmp_path / "m", "--model", model
     )
-    assert code == 1
-    assert "'stent' is labelled both Device and Product; keep one" in err
+    assert (code, said.splitlines()[0]) == (0, "Device: 1 sentence, 1 mention"), err
+
+
+def test_long_learning_is_announced(
+    call: Command, model: Path, drugs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("adapt", drugs, "--model", model, "--out")
+    assert "minutes" not in call(*options, drugs.with_name("m"))[2]
+    monkeypatch.setattr(command, "_LONG", 0)
+    code, _, err = call(*options, drugs.with_name("n"))
+    assert (code, err.count("learning will take about 1 minutes\n")) == (0, 1)
 
 
 def test_a_test_file_without_the_label(call: Command, model: Path, drugs: Path) -> None:
@@ -181,8 +202,8 @@ def test_a_mention_across_tokens_is_left_out_and_said(
     )
     code, said, err = call("adapt", path, "--out", tmp_path / "m", "--model", model)
     assert code == 0, err
-    assert "document 'd2': a mention cuts a token and is left out" in err
-    assert said.startswith("Device: 3 sentences, 2 mentions")
+    assert "document 'd2': a mention cuts a token: its sentence is left out" in err
+    assert said.startswith("Device: 2 sentences, 2 mentions")
 
 
 def test_a_folder_that_exists(call: Command, model: Path, drugs: Path) -> None:
@@ -224,7 +245,7 @@ def test_ctrl_c_leaves_nothing(
     def interrupted(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    owner, name = (crossval, "fit_samples") if where == "fitting" else (checkpoint, "save_file")
+    owner, name = (fitting, "fit_samples") if where == "fitting" else (checkpoint, "save_file")
     monkeypatch.setattr(owner, name, interrupted)
     out = drugs.with_name("m")
     code, said, err = call("adapt", drugs, "--out", out, "--model", model)

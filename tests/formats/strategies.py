@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from hardner.formats import Place
 from hardner.formats.conll import join_sentences
-from hardner.formats.mention import make_mention, make_sentence
+from hardner.formats.mention import make_mention, make_sentences
 from hardner.text import tokenize
-from hardner.types import Document, Entity, Offset, Passage, Sentence, Span
+from hardner.types import Document, Entity, Passage, Sentence, Span
 
 SOLID = "abzAZ0189.,-()#|%&<>\"'\\/:é漢😀ﬁ\u0301β"
 SPACED = SOLID + "  \n\t\r\u00a0\u2028\x85"
@@ -117,11 +117,6 @@ conll_documents = st.builds(
 )
 
 
-def _over(text: str, offsets: list[Offset], found: tuple[Entity, ...]) -> tuple[Sentence, ...]:
-    inside = [e for e in found if offsets and offsets[0][0] <= e.start and e.end <= offsets[-1][1]]
-    return make_sentence(text, offsets, inside)
-
-
 @st.composite
 def tokenized_documents(
     draw: st.DrawFn, most_sentences: int = 1, aligned: bool = False
@@ -137,9 +132,8 @@ def tokenized_documents(
     cuts = draw(st.sets(st.integers(1, max(1, len(offsets) - 1)), max_size=most_sentences - 1))
     bounds = [0, *sorted(cuts), len(offsets)]
     rows = [offsets[left:right] for left, right in pairwise(bounds)]
-    over = _over if most_sentences > 1 else make_sentence
-    parts = [part for row in rows for part in over(text, row, found)] if draw(st.booleans()) else []
-    return Document(draw(NAMES), text, found, tuple(parts))
+    parts = make_sentences(text, rows, found) if draw(st.booleans()) else ()
+    return Document(draw(NAMES), text, found, parts)
 
 
 @st.composite

@@ -86,7 +86,7 @@ FILES = [
     ("twice.pubtator", PUBTATOR + b"1|t|Again\n", "twice.pubtator:3"),
     ("titleless.pubtator", b"1|a|It failed.\n", "titleless.pubtator:1: no title"),
     ("cut.xml", bioc()[:-20], "cut.xml:2: not XML"),
-    ("offset.xml", bioc("zero"), "offset.xml:2: not a BioC document"),
+    ("offset.xml", bioc("zero"), "offset.xml:2: document '1': 'zero' is not an offset"),
     ("outside.xml", bioc(where='offset="0" length="9"'), "outside.xml:2: document '1': 0-9 lies"),
     (
         "differs.xml",

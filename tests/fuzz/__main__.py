@@ -16,6 +16,7 @@ from pathlib import Path
 from fuzz.campaign import Tally, keep, run, smallest
 from fuzz.judge import CLEAN, DEFECT, LARGE, REFUSED, SLOW
 from fuzz.kinds import Kind
+from fuzz.lines import record
 from fuzz.registry import all_kinds
 
 OUT = Path("build", "fuzz")
@@ -41,7 +42,21 @@ def main() -> int:
             for line in told(kind, tally, given.seed):
                 print(line, file=sys.stderr, flush=True)
             found += len(tally.odd)
+            if given.record:
+                record("fuzz", line_of(tally, given.seed))
     return 1 if found else 0
+
+
+def line_of(tally: Tally, seed: int) -> dict[str, object]:
+    seconds, megabytes = round(tally.slowest, 2), round(tally.largest)
+    return {
+        "kind": tally.kind,
+        "seed": seed,
+        "inputs": tally.inputs,
+        **tally.counts,
+        "slowest": seconds,
+        "largest memory": megabytes,
+    }
 
 
 def row(tally: Tally) -> str:

@@ -110,7 +110,7 @@ def run(kind: Kind, count: int, seed: int, workers: int, until: float | None = N
         until: A time of the monotonic clock at which no more are begun.
     """
     tally = Tally(kind.name)
-    with tempfile.TemporaryDirectory(dir=_memory(), prefix="hardner-fuzz-") as work:
+    with tempfile.TemporaryDirectory(dir=in_memory(), prefix="hardner-fuzz-") as work:
         cuts = [count * n // workers for n in range(workers + 1)]
         parts = [range(a, b) for a, b in itertools.pairwise(cuts) if a < b]
         busy = [_Worker(kind, seed, p, Path(work, str(n))) for n, p in enumerate(parts)]
@@ -137,7 +137,7 @@ def _verdicts(busy: list[_Worker]) -> Iterator[Verdict]:
         active = [worker for worker in active if not worker.done]
 
 
-def _memory() -> Path | None:
+def in_memory() -> Path | None:
     """A file system in memory, where there is one."""
     shared = Path("/dev/shm")
     return shared if os.access(shared, os.W_OK) else None
@@ -165,7 +165,7 @@ def smallest(kind: Kind, seed: int, found: Verdict, tries: int = 300) -> dict[st
 def _shrink(
     kind: Kind, files: dict[str, bytes], found: Verdict, tries: int, out: Connection
 ) -> None:
-    with tempfile.TemporaryDirectory(dir=_memory(), prefix="hardner-fuzz-") as work:
+    with tempfile.TemporaryDirectory(dir=in_memory(), prefix="hardner-fuzz-") as work:
         for name in sorted(files):
             part = len(files[name]) // 2
             while part and tries:

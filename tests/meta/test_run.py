@@ -1,5 +1,6 @@
 """Runs: repeatable to the bit, whatever the order of the corpora and however often interrupted."""
 
+import errno
 import json
 import lzma
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from hardner import checkpoint
 from hardner.config import merged, toml
 from hardner.errors import HardnerError
 from hardner.jobs.progress import RunProgress
+from hardner.jobs.run_folder import RunFolder
 from hardner.meta.experiment import Experiment
 from hardner.meta.experiments import experiment
 from hardner.meta.log import read_log
@@ -257,6 +260,107 @@ def test_a_run_told_to_stop_goes_on_to_the_same_end(whole: Path, tmp_path: Path)
     done = [told.done for told in on_progress]
     assert done == sorted(done)
     assert [told.done for told in on_progress if told.milestone] == [0, 3, 6, 9, 12]
+
+
+def begun(folder: Path) -> Path:
+    """A run of four iterations so far."""
+    turns = iter([False] * 3 + [True])
+    assert not run_experiment(small(), folder, stop=lambda: next(turns)).finished
+    return folder
+
+
+def test_a_log_that_is_shorter_than_the_state_knows_it_is_refused(tmp_path: Path) -> None:
+    log = begun(tmp_path / "run") / "log.jsonl"
+    text = log.read_bytes()
+    for left in (text[:-1], text[:100], b""):
+        log.write_bytes(left)
+        with pytest.raises(HardnerError) as error:
+            run_experiment(small(), tmp_path / "run")
+        sizes = f"{len(left):,} bytes, and state is of {len(text):,}"
+        assert str(error.value) == f"{log}: is cut short: {sizes}; delete state to begin again"
+        assert log.read_bytes() == left
+    shutil.rmtree(tmp_path / "run" / "state")
+    assert run_experiment(small(), tmp_path / "run").finished
+    assert [e.iteration for e in read_log(log)] == list(range(12))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")
+def test_a_full_disk_is_one_line_and_the_run_can_go_on(whole: Path, tmp_path: Path) -> None:
+    begun(tmp_path / "run")
+    for log in (tmp_path / "run" / "log.jsonl", tmp_path / "fresh" / "log.jsonl"):
+        log.parent.mkdir(exist_ok=True)
+        kept = log.read_bytes() if log.exists() else b""
+        (log.parent / "experiment.json").write_text(json.dumps(small().table()))
+        log.unlink(missing_ok=True)
+        log.symlink_to("/dev/full")
+        with pytest.raises(HardnerError) as error:
+            run_experiment(small(), log.parent)
+        said = "is cut short: 0 bytes" if kept else "no space left on the device"
+        assert str(error.value).startswith(f"{log}: {said}")
+        log.unlink()
+        log.write_bytes(kept)
+        assert run_experiment(small(), log.parent).finished
+        assert same(whole, log.parent)
+
+
+@pytest.mark.parametrize("room", [0, 1, 50, 700])
+def test_a_disk_that_fills_up_in_the_middle_of_a_line(
+    room: int, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the system does it: a part is written, and then nothing more."""
+
+    class Small(FileIO):
+        def write(self, data: Any) -> int:
+            left = before + room - os.fstat(self.fileno()).st_size
+            if not left:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(data[:left])
+
+    folder = begun(tmp_path / "run")
+    before = (folder / "log.jsonl").stat().st_size
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "open_log", lambda self: Small(self.path / "log.jsonl", "ab"))
+        with pytest.raises(HardnerError, match=r"log\.jsonl: no space left on the device$"):
+            run_experiment(small(), folder)
+    assert (folder / "log.jsonl").stat().st_size == before + room
+    assert run_experiment(small(), folder).finished
+    assert same(whole, folder)
+
+
+@pytest.mark.parametrize(
+    ("value", "summed", "said"),
+    [
+        ({"iteration": 3}, True, "state: is not a state of this run; delete it"),
+        ({"best_at": 2}, True, "state: is not a state of this run; delete it"),
+        ({"iteration": -1}, False, "state.iteration: expected a whole number at least 0, got -1"),
+        ({"iteration": "4"}, False, "state.iteration: expected a whole number at least 0, got '4'"),
+        ({"best": "good"}, False, "state.best: expected a number, got 'good'"),
+        ({"worst": 1}, False, "state.worst: no such key; "),
+    ],
+)
+def test_an_edited_state_is_refused(
+    value: dict[str, Any], summed: bool, said: str, tmp_path: Path
+) -> None:
+    """One of version 0.1.0 has no checksum, and yet no value that leads to a traceback."""
+    path = begun(tmp_path / "run") / "state" / "config.json"
+    table = json.loads(path.read_text())
+    table["config"]["standing"].update(value)
+    if not summed:
+        del table["config"]["checksum"]
+    path.write_text(json.dumps(table))
+    with pytest.raises(HardnerError) as error:
+        run_experiment(small(), tmp_path / "run")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_state_of_the_first_version_goes_on(whole: Path, tmp_path: Path) -> None:
+    path = begun(tmp_path / "run") / "state" / "config.json"
+    table = json.loads(path.read_text())
+    del table["config"]["checksum"]
+    path.write_text(json.dumps(table))
+    assert run_experiment(small(), tmp_path / "run").finished
+    assert same(whole, tmp_path / "run")
 
 
 def waits_for(folder: Path, lines: int, process: subprocess.Popen[str]) -> None:

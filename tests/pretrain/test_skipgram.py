@@ -103,7 +103,9 @@ def test_vectors_are_those_of_gensim_by_itself() -> None:
 
 def test_without_gensim_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(HardnerError, match=r"need gensim: pip install hardner\[vectors\]"):
+    with pytest.raises(
+        HardnerError, match=r"gensim is not installed; run: pip install 'hardner\[vectors\]'"
+    ):
         train_skipgram(read_words(["a b"], 1), SkipGram())
 
 

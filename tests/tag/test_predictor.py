@@ -1,6 +1,9 @@
 """Text and tokens in, entities out: exact offsets, right scores, whatever the batch."""
 
 import itertools
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -149,6 +152,8 @@ def test_labels_and_scores_can_be_chosen() -> None:
     (sure,) = predictor.pipe([TEXT], min_score=0.6)
     assert sure == [entity for entity in every if entity.score >= 0.6]
     assert 0 < len(sure) < len(every)
+    assert predictor(TEXT, labels=["Gene"]) == genes
+    assert predictor(TEXT, min_score=0.6) == sure
     with pytest.raises(HardnerError, match="no label 'Device'; its labels are Disease, Chemical"):
         next(predictor.pipe([TEXT], labels=["Device"]))
 
@@ -237,3 +242,41 @@ def test_wrong_uses_are_one_clear_line() -> None:
         replace(predictor, temperatures=(1.0, 2.0))
     with pytest.raises(HardnerError, match="unknown device 'tpu'; it is auto, cpu or cuda"):
         hardner.load(models.folder(), device="tpu")
+    for labels, said in (
+        ("Gene", r"labels are a list or a set: labels=\['Gene'\]"),
+        (["Device"], "no label 'Device'"),
+    ):
+        with pytest.raises(HardnerError, match=said):
+            predictor(TEXT, labels=labels)
+    with pytest.raises(HardnerError, match="min_score is a probability, from 0 to 1; got 5"):
+        predictor(TEXT, min_score=5)
+    with pytest.raises(HardnerError, match="pipe takes many texts, and this is one"):
+        predictor.pipe(TEXT)
+    for given in (None, b"text", ["text"]):
+        with pytest.raises(HardnerError, match=f"is a string, got {type(given).__name__}"):
+            predictor(given)  # type: ignore[arg-type]
+
+
+def test_a_predictor_says_what_it_finds() -> None:
+    assert repr(models.predictor()) == "Predictor(Disease, Chemical, Gene, Species; cpu)"
+
+
+FORKED = """
+import os, sys, torch, hardner
+torch.set_num_threads(2)
+torch.ones(600, 600) @ torch.ones(600, 600)
+tagger, text = hardner.load(), "Aspirin may worsen asthma in mice. " * 20
+expected = tagger(text)
+child = os.fork()
+if not child:
+    os._exit(0 if torch.get_num_threads() == 1 and tagger(text) == expected else 3)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_tags_too() -> None:
+    """OpenMP's threads are not there any more: who waits for them waits for ever."""
+    environment = {name: v for name, v in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", FORKED], env=environment, check=False, timeout=600)
+    assert done.returncode == 0

@@ -16,15 +16,22 @@ import torch
 from numpy.typing import NDArray
 
 from hardner.adapt.cached_layers import cache_lower_layers, cached_names, mean_decoder, upper_tagger
-from hardner.adapt.fit import fit_samples
+from hardner.adapt.fit import OnStep, fit_samples
 from hardner.adapt.recipe import Recipe
-from hardner.adapt.sample import Sample, folds_of, negative_sentences, parts_of, replace_mentions
+from hardner.adapt.sample import (
+    Sample,
+    can_be_judged,
+    folds_of,
+    negative_sentences,
+    parts_of,
+    replace_mentions,
+)
 from hardner.adapt.self_training import LONGEST_UNLABELLED
 from hardner.batch import Ints, Store, TagSet
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Model, Tagger
 from hardner.seeds import seed_of
-from hardner.types import Progress, Sentence
+from hardner.types import Sentence
 
 NEGATIVES_PER_STEP_POOL = 50
 """Bundled negative sentences to draw from, for each one that a step learns from."""
@@ -67,21 +74,32 @@ class Adapter:
         given = {n: p.expand_as(params[n]) for n, p in self._decoder.items() if n in params}
         return params | given
 
-    def fit(self, samples: Sequence[Sample], on_progress: Progress | None = None) -> Params:
+    def fit(self, samples: Sequence[Sample], on_step: OnStep | None = None) -> Params:
         """The parameters fitted to each sample, as one computation: fitted parts are [M, ...].
 
         All samples have as many sentences. With unlabelled ones a second model, the student, learns
-        the labels and what the first one says of the unlabelled sentences; ``on_progress`` counts
-        its steps.
+        the labels and what the first one says of the unlabelled sentences. ``on_step`` is called
+        after each step.
         """
-        fitted = self._fit(samples, on_progress)
-        alone = any(len(sample.sentences) < 2 or sample.unlabelled for sample in samples)
+        fitted = self._fit(samples, on_step)
+        folds = [folds_of(sample) for sample in samples]
+        alone = any(
+            s.unlabelled or not can_be_judged(s.sentences, f)
+            for s, f in zip(samples, folds, strict=True)
+        )
         if not self.recipe.average_folds or alone:
             return fitted
-        each = [parts_of(s, folds_of(s), self.recipe.replacements) for s in samples]
-        return average_params([fitted, *(self._fit(parts) for parts in zip(*each, strict=True))])
+        parts = (
+            parts_of(s, f, self.recipe.replacements) for s, f in zip(samples, folds, strict=True)
+        )
+        return average_params([fitted, *(self._fit(each) for each in zip(*parts, strict=True))])
 
-    def _fit(self, samples: Sequence[Sample], on_progress: Progress | None = None) -> Params:
+    def steps(self, sample: Sample) -> int:
+        """How many a fit to a sample takes, without the folds."""
+        own = self.recipe.inner(len(sample.sentences)).steps
+        return own + max(own, self.recipe.self_training.steps) * bool(sample.unlabelled)
+
+    def _fit(self, samples: Sequence[Sample], on_step: OnStep | None = None) -> Params:
         labelled, bare, replaced = (
             list(kind) for kind in zip(*map(self._parts, samples), strict=True)
         )
@@ -97,7 +115,7 @@ class Adapter:
             negatives=rows([self._negatives])[0],
             unlabelled=rows(bare) if any(bare) else None,
             replaced=rows(replaced) if any(replaced) else None,
-            on_progress=on_progress,
+            on_step=on_step,
         )
         return add_o_bias(fitted, o_bias_for(self.recipe, labelled))
 
@@ -117,7 +135,7 @@ class Adapter:
         self._encoded.keep(sentences, store)
 
     def fit_groups(
-        self, samples: Sequence[Sample], on_progress: Progress | None = None
+        self, samples: Sequence[Sample], on_step: OnStep | None = None
     ) -> Iterator[tuple[Sequence[Sample], Params]]:
         """Fit any number of samples, as many at once as suit the device.
 
@@ -126,7 +144,7 @@ class Adapter:
         size = 1 if self.device.type == "cpu" else self._group_size(samples)
         for first in range(0, len(samples), size):
             some = samples[first : first + size]
-            yield some, self.fit(some, on_progress)
+            yield some, self.fit(some, on_step)
 
     @torch.no_grad()
     def loss(self, params: Params, sentences: Sequence[Sentence]) -> float:

@@ -1,12 +1,30 @@
-"""The labelled sentences of a new type: what must hold before anything learns from them."""
+"""The labelled sentences of a new type: from what users have, and what must hold to learn of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 from hardner.errors import HardnerError
+from hardner.formats import Place, Report, read
 from hardner.schemes import longest_non_overlapping
-from hardner.types import Sentence
+from hardner.seeds import seed_of
+from hardner.text import Problem, sentences
+from hardner.types import Document, Entity, Sentence
+
+LabelledText = tuple[str, Iterable[tuple[int, int, str]]]
+"""A text and its mentions: start and end in characters, and label."""
+LabelledData = str | Path | Iterable[Sentence | Document | LabelledText]
+"""Whatever sentences may be learnt from: a file or folder in any format, or what is held."""
+UnlabelledData = str | Path | Iterable[Sentence | Document | str]
+"""The same without labels; texts are enough."""
+
+LONGEST_LEARNT = 200
+"""Words of a sentence that is learnt as one: time and memory grow with the longest of a batch."""
+_HARMLESS = ("is empty", "repeats another")
+"""Problems of a mention that leave its sentence true without it."""
 
 
 @dataclass(frozen=True)
@@ -24,24 +42,105 @@ class Examples:
         return sum(len(sentence.spans) for sentence in self.sentences)
 
 
-def examples(sentences: Iterable[Sentence], label: str | None = None) -> Examples:
+def read_labelled(
+    given: LabelledData,
+    label: str | None = None,
+    *,
+    format: str | None = None,
+    report: Report | None = None,
+) -> list[Sentence]:
+    """The sentences of labelled data, without those that would teach something wrong.
+
+    A sentence with a mention that no run of tokens can stand for would teach that there is none,
+    so it is left out.
+
+    Args:
+        given: A path, or sentences, documents and pairs of a text and its mentions.
+        label: Only its mentions matter, if it is named.
+        format: Of a path.
+        report: Where to count what is left out.
+    """
+    report = Report() if report is None else report
+    path = str(given) if isinstance(given, str | Path) else None
+    items = read(path, format, report=report) if path is not None else given
+    if not isinstance(items, Iterable):
+        raise HardnerError(f"learning takes a path or labelled sentences, got {items!r}")
+    found: list[Sentence] = []
+    lost: list[Problem] = []
+    for number, item in enumerate(items):
+        if isinstance(item, Sentence):
+            found.append(item)
+            continue
+        document = item if isinstance(item, Document) else _document(item, number)
+        problems: list[Problem] = []
+        own = sentences(document, problems.append)
+        wrong = [p for p in problems if label in (None, p.entity.label)]
+        wrong = [p for p in wrong if p.reason not in _HARMLESS]
+        found += [s for s in own if not any(_meets(s, p.entity) for p in wrong)]
+        lost += wrong
+        for problem in wrong:
+            reason = f"a mention {problem.reason}: its sentence is left out"
+            report.add(reason, Place(path or "given", None, document.id))
+    if lost and not any(sentence.spans for sentence in found):
+        first = lost[0]
+        raise HardnerError(
+            f"no mention can be learnt: {first.entity.text!r} {first.reason}, and so on; words are "
+            "found by spaces and punctuation, so text without spaces (Chinese, say) is not for it"
+        )
+    return found
+
+
+def _document(given: Any, number: int) -> Document:
+    """A text with its mentions, as a document."""
+    try:
+        text, mentions = given
+        entities = tuple(Entity(a, b, label, text[a:b]) for a, b, label in mentions)
+        right = all(0 <= e.start < e.end <= len(text) for e in entities)
+    except (TypeError, ValueError):
+        right = False
+    if not right:
+        expected = "a Sentence, a Document or (text, [(start, end, label), ...])"
+        raise HardnerError(f"item {number} of what is to be learnt is not {expected}: {given!r}")
+    return Document(str(number), text, entities)
+
+
+def _meets(sentence: Sentence, entity: Entity) -> bool:
+    """Whether a token of a sentence lies in an entity."""
+    pairs = product(sentence.offsets or (), entity.ranges)
+    return any(left < end and start < right for (left, right), (start, end) in pairs)
+
+
+def read_unlabelled(given: UnlabelledData) -> Iterator[Sentence]:
+    """The sentences of a path, or of texts, documents and sentences; labels do not count."""
+    for item in read(given, report=Report()) if isinstance(given, str | Path) else given:
+        document = Document("", item) if isinstance(item, str) else item
+        own = (
+            sentences(replace(document, entities=()))
+            if isinstance(document, Document)
+            else (document,)
+        )
+        yield from (replace(sentence, spans=()) for sentence in own if sentence.tokens)
+
+
+def examples(given: Iterable[Sentence], label: str | None = None) -> Examples:
     """The sentences with their mentions of a label, which may be left out if it is the only one.
 
     Those that were not labelled to their end are left out: they do not say what is no mention.
+    Their order is their own, so that what is learnt does not depend on that of a file.
     """
-    given = [sentence for sentence in sentences if sentence.tokens]
-    filled = [sentence for sentence in given if sentence.is_done]
+    held = [sentence for sentence in given if sentence.tokens]
+    filled = [sentence for sentence in held if sentence.is_done]
     if not filled:
         raise HardnerError("there is no labelled sentence")
     chosen = _chosen(filled, label)
-    for sentence in filled:
-        _refuse_two_labels(sentence, chosen)
     own = [_only(sentence, chosen) for sentence in filled]
     flat = [replace(s, spans=tuple(longest_non_overlapping(s.spans))) for s in own]
     nested = sum(len(a.spans) - len(b.spans) for a, b in zip(own, flat, strict=True))
     once = _once(flat)
-    notes = _notes(once, nested, len(flat) - len(once), len(given) - len(filled))
-    return Examples(chosen, once, tuple(notes))
+    parts = sorted((part for s in once for part in _cut(s)), key=lambda s: seed_of(*s.tokens))
+    long = sum(len(s) > LONGEST_LEARNT for s in once)
+    notes = _notes(once, nested, len(flat) - len(once), long, len(held) - len(filled))
+    return Examples(chosen, tuple(dict.fromkeys(parts)), tuple(notes))
 
 
 def _chosen(sentences: Sequence[Sentence], label: str | None) -> str:
@@ -54,15 +153,6 @@ def _chosen(sentences: Sequence[Sentence], label: str | None) -> str:
     if label is not None and label not in seen:
         raise HardnerError(f"no mention is labelled {label!r}; the labels are {listed}")
     return label if label is not None else next(iter(seen))
-
-
-def _refuse_two_labels(sentence: Sentence, label: str) -> None:
-    for start, end, own in sentence.spans:
-        others = (s for s in sentence.spans if s[:2] == (start, end) and s.label != label)
-        if own == label and (other := next(others, None)):
-            words = " ".join(sentence.tokens[start:end])
-            both = f"{label} and {other.label}"
-            raise HardnerError(f"{_where(sentence)}: {words!r} is labelled both {both}; keep one")
 
 
 def _only(sentence: Sentence, label: str) -> Sentence:
@@ -82,8 +172,27 @@ def _once(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
     return tuple(seen.values())
 
 
+def _cut(sentence: Sentence) -> Iterator[Sentence]:
+    """A sentence in parts of at most `LONGEST_LEARNT` words, cut where no mention stands."""
+    start = 0
+    while len(sentence) - start > LONGEST_LEARNT:
+        end = start + LONGEST_LEARNT
+        for span in sentence.spans:
+            if span.start < end < span.end:
+                end = span.start if span.start > start else span.end
+        yield _part(sentence, start, end)
+        start = end
+    yield _part(sentence, start, len(sentence)) if start else sentence
+
+
+def _part(sentence: Sentence, start: int, end: int) -> Sentence:
+    own = (s for s in sentence.spans if start <= s.start and s.end <= end)
+    spans = tuple(s._replace(start=s.start - start, end=s.end - start) for s in own)
+    return Sentence(sentence.tokens[start:end], spans, sentence.id)
+
+
 def _notes(
-    sentences: Sequence[Sentence], nested: int, repeated: int, unfinished: int
+    sentences: Sequence[Sentence], nested: int, repeated: int, long: int, unfinished: int
 ) -> Iterable[str]:
     if unfinished:
         yield f"{unfinished} sentences that are not labelled to their end were left out"
@@ -91,6 +200,8 @@ def _notes(
         yield f"{nested} mentions that lie in or across a longer one were left out"
     if repeated:
         yield f"{repeated} sentences that repeat another were left out"
+    if long:
+        yield f"{long} sentences of more than {LONGEST_LEARNT} words are learnt in parts"
     if len(sentences) == 1:
         yield "one sentence is too few to say how well this will work; label a few more"
     elif all(sentence.spans for sentence in sentences):

@@ -1,6 +1,7 @@
 """The training loop of adaptation: many samples fitted at once, on a GPU by CUDA graphs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
@@ -25,7 +26,9 @@ from hardner.model.layers import Mode, Params, part_of
 from hardner.model.runtime import CudaGraphRunner, autocast, fit_autocast
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
-from hardner.types import Progress
+
+OnStep = Callable[[int], object]
+"""Callback: so many models have taken a step."""
 
 _LENGTH_JITTER = 0.3
 """Lengths are scaled by up to this share before sentences are batched by length: without it, a
@@ -34,6 +37,22 @@ _GRAPH_SHAPES = 3
 """Batch shapes of a fit on a GPU, at most: each is captured as a CUDA graph of its own."""
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread on a CPU.
+
+    Steps are so small that a second one gains nothing, and on a busy machine they wait for each
+    other; and sums that are split in another way are rounded in another way.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@one_thread()
 def fit_samples(
     tagger: Tagger,
     params: Params,
@@ -45,7 +64,7 @@ def fit_samples(
     negatives: Ints | None = None,
     unlabelled: Ints | None = None,
     replaced: Ints | None = None,
-    on_progress: Progress | None = None,
+    on_step: OnStep | None = None,
 ) -> Params:
     """The parameters fitted to each sample: those of the fitted parts have a task axis.
 
@@ -61,7 +80,7 @@ def fit_samples(
         negatives: Negative sentences that steps draw from, [N], if the recipe wants any.
         unlabelled: Sentences for self-training of each sample, [M, N]; -1 for none.
         replaced: Sentences with replaced mentions of each sample, [M, V]; -1 for none.
-        on_progress: Called after each step of self-training.
+        on_step: Called after each step.
     """
     if recipe.negatives and (negatives is None or not len(negatives)):
         raise ValueError("the recipe learns from negative sentences, and none are given")
@@ -76,11 +95,11 @@ def fit_samples(
     learnt = rows if replaced is None else np.concatenate((rows, replaced), axis=1)
     inner = recipe.inner(rows.shape[1])
     fits = _Fits(tagger, params, store, learnt, recipe, seeds, negatives, inner)
-    found = fits.averaged()
+    found = fits.averaged(None, on_step)
     if unlabelled is not None:
         with autocast(recipe.precision, store.device):
             labels = label_by_teacher(tagger, found, store, unlabelled)
-        found = fits.averaged(labels, on_progress)
+        found = fits.averaged(labels, on_step)
     return given | found
 
 
@@ -96,9 +115,7 @@ class _Fits(NamedTuple):
     negatives: Ints | None
     inner: InnerLoop
 
-    def averaged(
-        self, labels: TeacherLabels | None = None, on_progress: Progress | None = None
-    ) -> Params:
+    def averaged(self, labels: TeacherLabels | None, on_step: OnStep | None) -> Params:
         """The mean of the parameters fitted to each sample in different orders."""
         ways = self.recipe.restarts
         many = self._replace(
@@ -109,13 +126,13 @@ class _Fits(NamedTuple):
             rows=np.repeat(self.rows, ways, axis=0),  # [M * ways, K]
             seeds=[seed_of(w, seed) if w else seed for seed in self.seeds for w in range(ways)],
         )
-        found = many.fitted(labels and labels.repeat(ways), on_progress)
+        found = many.fitted(labels and labels.repeat(ways), on_step)
         return {
             n: p.unflatten(0, (-1, ways)).mean(1) if p.shape[0] == len(many.rows) else p
             for n, p in found.items()
         }
 
-    def fitted(self, labels: TeacherLabels | None, on_progress: Progress | None) -> Params:
+    def fitted(self, labels: TeacherLabels | None, on_step: OnStep | None) -> Params:
         """The parameters fitted to each sample, and to soft labels if there are any."""
         tagger, params, store, rows, recipe, seeds, _, inner = self
         teaching = recipe.self_training
@@ -150,8 +167,8 @@ class _Fits(NamedTuple):
             inputs = [torch.tensor(1 - step / inner.steps), torch.from_numpy(drawn)]
             run((tuple(widths.items()), drawn.shape), compute, inputs)
             average.after(step)
-            if labels and on_progress:
-                on_progress(step + 1, inner.steps)
+            if on_step:
+                on_step(len(rows) // recipe.restarts)
         return current | dict(zip(moving, average.mean(), strict=True))
 
     def order(self, steps: int, labels: TeacherLabels | None) -> tuple[Ints, int]:

@@ -1,4 +1,4 @@
-"""What F1 to expect, from cross-validation inside the labelled sentences.
+"""What F1 to expect, from cross-validation inside the labelled sentences; what is refused.
 
 For each fold a model is fitted to all others and scored on it. One further model is fitted to the
 first fold alone and scored on the others: a second point of the learning curve.
@@ -13,7 +13,7 @@ the F1 from the number of sentences learnt to another,
 with a prior on its exponent from published learning curves, updated by the model's own curve.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardner.adapt.adapter import Adapter, params_of_sample
-from hardner.adapt.sample import Fold, Sample, folds_of, parts_of
+from hardner.adapt.fit import OnStep
+from hardner.adapt.sample import Fold, Sample, can_be_judged, folds_of, parts_of
+from hardner.errors import HardnerError
 from hardner.model.layers import Params
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
@@ -36,6 +38,10 @@ _LUCK = 0.25
 """Deviation of log(1 - F1) between samples of n sentences, times sqrt(n)."""
 _BEST = 0.995
 """Cap on F1, so that log(1 - F1) is finite."""
+SURE = 0.9
+"""An adaptation is refused if an existing label is better with at least this probability."""
+USEFUL = 0.2
+"""An existing label with a lower F1 is no alternative."""
 
 
 @dataclass(frozen=True)
@@ -83,20 +89,22 @@ class CrossValidation:
 
 
 def cross_validate(
-    adapter: Adapter, sample: Sample, folds: int, tick: Callable[[int], None]
-) -> CrossValidation:
-    """Fit and score a model for each fold, and a small one; ``tick`` is told of models fitted."""
-    sentences = sample.sentences
-    forward = folds_of(sample, folds)
-    back = [Fold(fold.held_out, fold.train) for fold in forward[:1] if len(forward) > 2]
+    adapter: Adapter, sample: Sample, folds: int, on_step: OnStep | None = None
+) -> CrossValidation | None:
+    """Fit and score a model for each fold, and a small one; None where nothing can be judged.
+
+    ``on_step`` is called as by `Adapter.fit`.
+    """
+    sentences, (forward, back) = sample.sentences, _both_ways(sample, folds)
+    if not can_be_judged(sentences, forward):
+        return None
     parts = parts_of(sample, [*forward, *back], adapter.recipe.replacements)
     # One fit a fold: restarts would triple the time and hardly change what is expected.
     adapter.encode([sample])
     once = adapter.with_recipe(replace(adapter.recipe, restarts=1, average_folds=False))
     fitted: list[Params] = []
-    for some, params in once.fit_groups(parts):
+    for some, params in once.fit_groups(parts, on_step):
         fitted += [params_of_sample(params, i) for i in range(len(some))]
-        tick(len(some))
     ahead, behind = fitted[: len(forward)], fitted[len(forward) :]
     return CrossValidation(
         _held_out_scores(adapter, sentences, forward, ahead),
@@ -105,10 +113,18 @@ def cross_validate(
     )
 
 
-def count_fits(sentences: int, folds: int) -> int:
-    """How many models are fitted in all, the one of all sentences included."""
-    count = min(folds, sentences)
-    return count + (count > 2) + 1 if sentences > 1 else 1
+def _both_ways(sample: Sample, folds: int) -> tuple[list[Fold], list[Fold]]:
+    """The folds, and the first the other way round, where that makes a smaller model."""
+    forward = folds_of(sample, folds)
+    return forward, [Fold(f.held_out, f.train) for f in forward[:1] if len(forward) > 2]
+
+
+def count_steps(adapter: Adapter, sample: Sample, folds: int) -> int:
+    """How many steps a fit to all sentences and its cross-validation take."""
+    own, (forward, back) = adapter.steps(sample), _both_ways(sample, folds)
+    if not can_be_judged(sample.sentences, forward):
+        return own
+    return own + sum(adapter.recipe.inner(len(f.train)).steps for f in (*forward, *back))
 
 
 def find_spans(adapter: Adapter, params: Params, sentences: Sequence[Sentence]) -> list[list[Span]]:
@@ -208,8 +224,76 @@ def resampled(counts: _Floats, seed: int = 0) -> _Floats:
     # With few sentences their spread is underrated; weights that vary more make up for it.
     shape = max((len(there) - 1) / (len(there) + 1), 0.25)
     weights = rng.gamma(shape, 1 / shape, (len(there), DRAWS))
-    usual = weight * every[:, there].mean(1, keepdims=True)  # [N, DRAWS]
+    usual = weight * every[:, there].mean(1, keepdims=True).clip(min=1e-9)  # [N, DRAWS]
     found: _Floats = (right[:, there] @ weights + fancied * usual) / (
         every[:, there] @ weights + usual
     )
     return found
+
+
+class AdaptationRefused(HardnerError):
+    """An adaptation that would do harm, and why."""
+
+
+def check_finite(fitted: Sequence[Params]) -> None:
+    """Refuse parameters that are NaN or infinite."""
+    for params in fitted:
+        for name, value in params.items():
+            if not bool(value.isfinite().all()):
+                raise AdaptationRefused(
+                    f"learning diverged ({name} is not finite); try another --seed"
+                )
+
+
+def check_loss(before: float, after: float) -> None:
+    """Refuse a fit whose loss on its own sentences did not fall."""
+    if not after < before:
+        said = f"the loss on the sentences went from {before:.3g} to {after:.3g}"
+        raise AdaptationRefused(f"learning diverged: {said}; try another --seed")
+
+
+def check_spans(gold: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> None:
+    """Refuse a model that tags nothing, or nearly everything, in the sentences it learnt."""
+    words = sum(map(len, gold))
+    right = sum(s.end - s.start for sentence in gold for s in sentence.spans)
+    said = sum(s.end - s.start for spans in found for s in spans)
+    if not said:
+        raise AdaptationRefused(
+            "the adapted model tags nothing, not even the mentions it learnt from"
+        )
+    if 2 * said > words + right:
+        shares = f"{said / words:.0%} of the words where {right / words:.0%} are right"
+        raise AdaptationRefused(f"the adapted model tags nearly everything: {shares}")
+
+
+def check_text(text: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> None:
+    """Refuse a model that tags most words of unlabelled text."""
+    words = sum(map(len, text))
+    said = sum(s.end - s.start for spans in found for s in spans)
+    if 2 * said > words:
+        raise AdaptationRefused(
+            f"the adapted model tags {said / words:.0%} of the words of unlabelled text"
+        )
+
+
+def best_label(labels: Mapping[str, _Floats]) -> tuple[str, float] | None:
+    """The model's label that does best in place of the new one, and its F1."""
+    scored = {label: f1_of(counts) for label, counts in labels.items()}
+    best = max(scored, key=lambda label: scored[label], default=None)
+    return None if best is None else (best, scored[best])
+
+
+def chance_of(counts: _Floats, large: HeldOutScores, seen: Forecast, seed: int = 0) -> float:
+    """The probability that an existing label beats the adapted model."""
+    theirs, ours = resampled(np.stack([counts, large.counts]), seed)
+    grown = (len(counts) / large.learnt) ** -seen.exponent
+    return float((theirs > 1 - (1 - ours) * grown).mean())
+
+
+def check_better(label: str, f1: float, chance: float, seen: Forecast) -> None:
+    """Refuse an adaptation that is almost surely worse than an existing label."""
+    if chance >= SURE and f1 > max(seen.f1.value, USEFUL):
+        raise AdaptationRefused(
+            f"the model's own {label} does better on these sentences as it is: F1 {f1:.2f}, "
+            f"adapted {seen.f1.value:.2f} expected; use it, or force the adaptation"
+        )

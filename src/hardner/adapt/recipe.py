@@ -43,6 +43,8 @@ class Recipe:
     """Sentences of a step, at most."""
     passes: float = 0.0
     """Epochs; steps are added if these take more than ``steps``."""
+    most_steps: int = 0
+    """Steps at most, if not 0, unless one epoch takes more."""
     sqrt_rate_scaling: bool = False
     """Divide the rate by the square root of how many times more steps that takes."""
     clip: float = 5.0
@@ -87,7 +89,10 @@ class Recipe:
     def inner(self, sentences: int) -> InnerLoop:
         """Steps, rate and the like for a number of sentences."""
         size = min(self.batch, sentences)
-        steps = max(self.steps, ceil(self.passes * sentences / size))
+        steps = ceil(self.passes * sentences / size)
+        if self.most_steps:
+            steps = min(steps, max(self.most_steps, ceil(sentences / size)))
+        steps = max(self.steps, steps)
         rate = scaled(self.rate, size) if self.scaled else self.rate
         return InnerLoop(
             steps,
@@ -154,6 +159,7 @@ _QUICK_TRANSFORMER = replace(
     steps=35,
     rate=1e-3,
     sqrt_rate_scaling=True,
+    most_steps=240,  # what 200 sentences take
     negatives=5,
     restarts=1,
     replacements=16,

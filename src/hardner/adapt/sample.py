@@ -82,6 +82,11 @@ def folds_of(sample: Sample, folds: int = FOLDS) -> list[Fold]:
     return [Fold(sorted(every - set(part)), sorted(part)) for part in parts]
 
 
+def can_be_judged(sentences: Sequence[Sentence], folds: Sequence[Fold]) -> bool:
+    """Whether every fold leaves mentions to learn from, and one of them holds some out."""
+    return sum(any(sentences[row].spans for row in fold.held_out) for fold in folds) > 1
+
+
 def _by_mention(sentences: Sequence[Sentence], rows: Sequence[int]) -> list[list[int]]:
     """The rows in groups, no two of which have a mention in common."""
     groups: list[tuple[list[int], set[str]]] = []

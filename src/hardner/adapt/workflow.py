@@ -5,7 +5,7 @@ refused (`hardner.adapt.checks`).
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -14,14 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hardner.adapt import checks
+from hardner.adapt import forecast as checks
 from hardner.adapt.adapter import Adapter, average_params
-from hardner.adapt.examples import Examples, examples
+from hardner.adapt.examples import (
+    Examples,
+    LabelledData,
+    UnlabelledData,
+    examples,
+    read_labelled,
+    read_unlabelled,
+)
+from hardner.adapt.fit import OnStep, one_thread
 from hardner.adapt.forecast import (
     CrossValidation,
     Forecast,
-    count_fits,
     count_spans,
+    count_steps,
     cross_validate,
     find_spans,
     forecast,
@@ -31,9 +39,12 @@ from hardner.adapt.sample import FOLDS, Sample
 from hardner.adapt.self_training import usable_sentences
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
+from hardner.formats import Report
 from hardner.model.describe import load_model
+from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Model, Tagger, copy_of_model
+from hardner.seeds import seed_of
 from hardner.tag.added_heads import add_head
 from hardner.tag.calibration import best_temperature, loss_of
 from hardner.tag.predictor import Predictor
@@ -45,8 +56,6 @@ _CHECKED_UNLABELLED = 200
 """Unlabelled sentences that are tagged to see that not nearly everything is a mention."""
 _MOST_UNLABELLED = {"cpu": 300, "cuda": 1200}
 """Unlabelled sentences that are learnt from, at most."""
-_SELF_TRAINING_COST = 10
-"""Self-training counts as so many fitted models in the progress shown."""
 _TEMPERATURE_PRIOR = 10
 """A temperature of 1 counts as much as so many held-out mentions."""
 
@@ -59,7 +68,7 @@ class AdaptationReport:
     sentences: int
     mentions: int
     expected: Forecast | None
-    """None where there are too few sentences to hold any out."""
+    """None where there are too few mentions to hold any out."""
     known: tuple[str, float] | None
     """The model's own label that does best on the sentences as it is, and its F1."""
     seconds: float
@@ -76,12 +85,13 @@ class AdaptationResult(NamedTuple):
     report: AdaptationReport
 
 
+@one_thread()
 def adapt_predictor(
     predictor: Predictor,
-    sentences: Iterable[Sentence],
+    labelled: LabelledData,
     label: str | None = None,
     *,
-    unlabelled: Iterable[Sentence] | None = None,
+    unlabelled: UnlabelledData | None = None,
     keep: bool = False,
     folds: int = FOLDS,
     seed: int = 0,
@@ -92,40 +102,44 @@ def adapt_predictor(
 
     Args:
         predictor: Where to start.
-        sentences: Labelled ones, best some without a mention among them.
+        labelled: A file, or sentences, documents or pairs of a text and its mentions; best with
+            some sentences without a mention.
         label: Whose mentions to learn; it may be left out where there is one only.
-        unlabelled: Further sentences of the same kind of text, to learn from as well. What is
-            expected is measured without them.
+        unlabelled: More of the same kind of text, to learn from as well. What is expected is
+            measured without it.
         keep: Whether the predictor's own labels stay; they are then found exactly as before.
         folds: Of the cross-validation.
         seed: The same gives the same outcome.
         force: Whether a label that the predictor finds better as it is may be adapted to.
-        on_progress: Called as the work goes on.
+        on_progress: Called with the steps done and those in all.
 
     Raises:
         Refused: The outcome would do harm.
     """
     began = time.perf_counter()
-    given = examples(sentences, label)
+    report = Report()
+    given = examples(read_labelled(labelled, label, report=report), label)
     if keep and given.label in predictor.labels:
         taken = f"the model finds {given.label!r} already"
         raise HardnerError(f"{taken}; name the new type otherwise, or do not keep the model's own")
-    before = _scores_as_it_is(predictor, given)
+    taught = _taught(predictor, given)
+    before = {n: c for n, c in _scores_as_it_is(predictor, given).items() if n not in taught}
     known = checks.best_label(before)
     adapter = adapter_for(predictor, given.label, known)
-    text = _unlabelled(unlabelled, given, predictor.device, seed) if unlabelled else ()
+    text: tuple[Sentence, ...] = ()
+    if unlabelled is not None:
+        text = _unlabelled(read_unlabelled(unlabelled), given, predictor.device, seed)
     sample = Sample(given.sentences, (seed,), text)
-    models = count_fits(len(given.sentences), folds)
-    tick = _ticker(on_progress, models + (_SELF_TRAINING_COST if text else 0))
-    folded = cross_validate(adapter, sample, folds, tick) if len(given.sentences) > 1 else None
+    on_step = _counter(on_progress, count_steps(adapter, sample, folds))
+    folded = cross_validate(adapter, sample, folds, on_step)
     # The outcome is that of `adapter.fit([sample])`, but cross-validation has fitted the folds.
     once = adapter.with_recipe(replace(adapter.recipe, average_folds=False))
-    params = once.fit([sample], lambda done, of: tick(_cost_of_step(done, of)))
-    tick(1)
+    params = once.fit([sample], on_step)
     if folded and adapter.recipe.average_folds and not text:
         params = average_params([params, *(model.params for model in folded.models)])
     _check(adapter, params, given, folded)
-    notes, expected = list(given.notes), None
+    notes = [*report.lines(), *given.notes, *_leaks(predictor, given, taught)]
+    expected = None
     if text:
         checked = text[:_CHECKED_UNLABELLED]
         checks.check_text(checked, find_spans(adapter, params, checked))
@@ -141,11 +155,12 @@ def adapt_predictor(
             notes.append(f"the model's own {known[0]} reaches F1 {known[1]:.2f} as it is")
     made = Model(adapter.tagger, params)
     temperatures = [_temperature(adapter, given, folded)]
+    learnt: dict[str, Collection[int]] = {adapter.tag_set.domain: _texts(given)}
     if keep:
         made = add_head(Model(predictor.tagger, predictor.params), made)
         temperatures = [*predictor.temperatures, *temperatures]
-    adapted = Predictor(*made, tuple(temperatures), predictor.device, predictor.start)
-    report = AdaptationReport(
+        learnt = {**predictor.learnt, **learnt}
+    outcome = AdaptationReport(
         label=given.label,
         sentences=len(given.sentences),
         mentions=given.mentions,
@@ -155,7 +170,10 @@ def adapt_predictor(
         unlabelled=len(text),
         notes=tuple(notes),
     )
-    return AdaptationResult(adapted, report)
+    adapted = Predictor(
+        *made, tuple(temperatures), predictor.device, predictor.start, learnt, outcome
+    )
+    return AdaptationResult(adapted, outcome)
 
 
 def adapter_for(
@@ -177,6 +195,32 @@ def adapter_for(
     preset = "quick" if predictor.device == "cpu" else "best"
     recipe = recipe_for(preset, encoder_kind(start.tagger))
     return Adapter(start, tag_set, recipe, decoder)
+
+
+def _texts(given: Examples) -> frozenset[int]:
+    """What a model remembers of the sentences that it has learnt from."""
+    return frozenset(seed_of(*sentence.tokens) for sentence in given.sentences)
+
+
+def _taught(predictor: Predictor, given: Examples) -> dict[str, int]:
+    """How many of the sentences each label of a predictor has learnt from, if any."""
+    texts = _texts(given)
+    found: dict[str, int] = {}
+    for tag_set in predictor.tagger.tag_sets:
+        if count := len(texts.intersection(predictor.learnt.get(tag_set.domain, ()))):
+            found |= dict.fromkeys(tag_set.labels, count)
+    return found
+
+
+def _leaks(predictor: Predictor, given: Examples, taught: dict[str, int]) -> Iterator[str]:
+    """What is said of labels that the sentences cannot judge."""
+    for label, count in taught.items():
+        yield (
+            f"the model's own {label} has learnt from {count} of the sentences, which cannot judge "
+            f"it; {given.label} is learnt afresh from all of them"
+        )
+    if taught and not (predictor.start or isinstance(predictor.tagger.encoder, EncoderWithCopies)):
+        yield "the model that learning starts from has seen them too: expect less than is said"
 
 
 def _scores_as_it_is(predictor: Predictor, given: Examples) -> dict[str, NDArray[np.float64]]:
@@ -236,22 +280,17 @@ def _unlabelled(
     return tuple(every[row] for row in chosen)
 
 
-def _cost_of_step(done: int, steps: int) -> int:
-    """What the latest step of self-training adds to the progress, in models."""
-    return _SELF_TRAINING_COST * done // steps - _SELF_TRAINING_COST * (done - 1) // steps
-
-
-def _ticker(on_progress: Progress | None, total: int) -> Callable[[int], None]:
-    """Counts fitted models."""
+def _counter(on_progress: Progress | None, total: int) -> OnStep:
+    """Counts steps. Groups of models on a GPU may take a few more than each alone."""
     done = 0
 
-    def tick(models: int) -> None:
+    def count(models: int) -> None:
         nonlocal done
-        done += models
+        done = min(done + models, total)
         if on_progress:
             on_progress(done, total)
 
-    return tick
+    return count
 
 
 def _check(

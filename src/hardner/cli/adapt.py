@@ -2,8 +2,10 @@
 
 import json
 import shlex
+import time
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,8 +25,6 @@ from hardner.cli.common import (
 from hardner.errors import FileError, HardnerError
 from hardner.files import shown_path
 from hardner.formats import Report, read
-from hardner.formats.format import Place
-from hardner.text import Problem, sentences
 from hardner.types import Sentence
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from hardner.adapt.workflow import AdaptationReport
     from hardner.evaluate.score import Score
     from hardner.tag.predictor import Predictor
+
+_LONG = 60
+"""Seconds of learning that are announced."""
+_UNTIMED = 5
+"""Steps at the start, which are slower; as many behind them are timed."""
 
 
 def adapt_command(
@@ -99,6 +104,12 @@ def adapt_command(
             start = Predictor.load(model, device)
             progress = progress_bar()
             task = progress.add_task("learning", total=None)
+            estimate = _Estimate()
+
+            def told(done: int, total: int) -> None:
+                progress.update(task, completed=done, total=total)
+                estimate(done, total)
+
             with progress:
                 predictor, report = adapt_predictor(
                     start,
@@ -108,9 +119,7 @@ def adapt_command(
                     keep=keep,
                     seed=seed,
                     force=force,
-                    on_progress=lambda done, total: progress.update(
-                        task, completed=done, total=total
-                    ),
+                    on_progress=told,
                 )
             predictor.save(out)
         # After saving: an interrupt now loses the score, but not the model.
@@ -126,41 +135,42 @@ def adapt_command(
 
 
 def _labelled(path: str, label: str | None, format: str | None) -> "Examples":
-    from hardner.adapt.examples import examples
+    from hardner.adapt.examples import examples, read_labelled
 
+    report = Report()
     try:
-        return examples(_sentences(path, format), label)
+        found = examples(read_labelled(path, label, format=format, report=report), label)
     except FileError:
         raise
     except HardnerError as error:
         raise FileError(shown_path(path), str(error)) from None
-
-
-def _sentences(path: str, format: str | None) -> list[Sentence]:
-    report = Report()
-    found: list[Sentence] = []
-    for document in read(path, format, report=report):
-        problems: list[Problem] = []
-        found += sentences(document, problems.append)
-        for problem in problems:
-            report.add(
-                f"a mention {problem.reason} and is left out", Place(path, None, document.id)
-            )
     for line in report.lines():
         stderr.print(f"warning: {line}", markup=False)
     return found
 
 
 def _unlabelled(path: str, format: str | None) -> list[Sentence]:
-    found = [
-        sentence
-        for document in read(path, format, report=Report())
-        for sentence in sentences(replace(document, entities=()))
-        if sentence.tokens
-    ]
+    from hardner.adapt.examples import read_unlabelled
+
+    found = list(read_unlabelled(read(path, format, report=Report())))
     if not found:
         raise FileError(shown_path(path), "holds no sentence to learn from")
-    return [replace(sentence, spans=()) for sentence in found]
+    return found
+
+
+class _Estimate:
+    """Says once, after a few steps, how long learning will take, if that is more than a minute."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if done == _UNTIMED:
+            self._began = time.monotonic()
+        elif done == 2 * _UNTIMED and self._began is not None:
+            seconds = (time.monotonic() - self._began) / _UNTIMED * total
+            if seconds > _LONG:
+                stderr.print(f"learning will take about {ceil(seconds / 60)} minutes", markup=False)
 
 
 def _score(predictor: "Predictor", tested: "Examples") -> "Score":
@@ -222,7 +232,7 @@ def _lines(
     given = f"{_many(report.sentences, 'sentence')}, {_many(report.mentions, 'mention')}"
     yield f"{report.label}: {given}{beside}"
     if report.expected is None:
-        yield "expected F1: unknown, as a single sentence cannot be both learnt from and held out"
+        yield "expected F1: unknown, as too few sentences hold a mention to hold some of them out"
     else:
         f1, gain = report.expected.f1, report.expected.gain
         sure = f"{INTERVAL_LEVEL:.0%} sure"

@@ -4,6 +4,7 @@ A new format is one file that makes a :class:`Format` and registers it; see ``do
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -14,6 +15,7 @@ from hardner.formats.ace import ACE_2005
 from hardner.formats.bioc import BIOC_JSON, BIOC_XML
 from hardner.formats.brat import BRAT
 from hardner.formats.conll import CONLL
+from hardner.formats.conll_columns import TABLE_HINT
 from hardner.formats.docbin import DOCBIN
 from hardner.formats.doccano import DOCCANO
 from hardner.formats.format import HOLDABLE, Format, Place, Report, reporting
@@ -135,11 +137,14 @@ def read(
     options = _options(chosen, scheme)
     empty = True
     with reporting(strict, report) as used:
+        before = dict(used.counts)
         for document in chosen.read(path, used, **options):
             empty = False
             yield document
-    if empty:
-        raise FileError(shown_path(path), "holds no documents")
+        if empty:
+            left_out = Counter(used.counts) - Counter(before)
+            why = "".join(f"; {count:,} times: {reason}" for reason, count in left_out.items())
+            raise FileError(shown_path(path), f"holds no documents{why}")
 
 
 def write(
@@ -189,6 +194,8 @@ def detect(path: PathLike) -> Format:
     """
     if not is_standard(path) and Path(path).is_dir():
         return _of_folder(Path(path))
+    if plain_name(path).lower().endswith(".csv"):
+        raise FileError(path, f"CSV is not read{TABLE_HINT}")
     candidates = _with_ending(path)
     if len(candidates) == 1:
         return candidates[0]

@@ -10,11 +10,11 @@ from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 
-from hardner.files import PathLike, open_binary, plain_name, read_text
-from hardner.formats.bioc import SAFE_XML
+from hardner.files import PathLike, plain_name, read_text
 from hardner.formats.brat import file_beside, named_path
 from hardner.formats.format import Format, Place, Report
 from hardner.formats.mention import make_mention, parse_range, short
+from hardner.formats.xml import parse_xml
 from hardner.types import Document
 
 _ENDINGS = (".apf.xml", ".sgm")
@@ -35,14 +35,8 @@ def _base(path: Path) -> Path:
 
 
 def _document(base: Path, report: Report) -> Document:
-    from lxml import etree
-
     path = file_beside(base, ".apf.xml")
-    with open_binary(path) as file:
-        try:
-            root = etree.parse(file, etree.XMLParser(**SAFE_XML)).getroot()
-        except etree.XMLSyntaxError as error:
-            raise Place(path, error.lineno).error(f"not XML: {error.msg}") from None
+    root = parse_xml(path)
     for kind in _OTHERS:
         if found := root.findall(f".//{kind}"):
             report.add(f"{kind} left out", Place(path, found[0].sourceline), len(found))
@@ -53,13 +47,18 @@ def _document(base: Path, report: Report) -> Document:
             start, last = parse_range(charseq.get("START"), charseq.get("END"), place)
             label, name = entity.get("TYPE", ""), entity.get("ID", "")
             mentions.append(_Mention(place, start, last + 1, charseq.text or "", label, name))
-    raw = _TAG.sub("", read_text(file_beside(base, ".sgm")).replace("\r\n", "\n"))
-    text = _text_that_agrees(raw, mentions)
+    text = _text_that_agrees(_without_tags(read_text(file_beside(base, ".sgm"))), mentions)
     entities = (
         make_mention(m.place, text, [(m.start, m.end)], m.label, identifier=m.name)
         for m in mentions
     )
     return Document(base.name, text, tuple(entities))
+
+
+def _without_tags(source: str) -> str:
+    source = source.replace("\r\n", "\n")
+    end = source.rfind(">") + 1  # behind it no tag is closed, and each < would be searched for one
+    return _TAG.sub("", source[:end]) + source[end:]
 
 
 class _Mention(NamedTuple):

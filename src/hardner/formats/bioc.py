@@ -7,57 +7,42 @@ a type is text only. Concepts stand in the infon ``identifier``, scores in ``sco
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
-from hardner.files import TEXT_LIMIT, PathLike, atomic_binary, atomic_write, open_binary
+from hardner.files import LINE_LIMIT, PathLike, atomic_binary, atomic_write
 from hardner.formats.format import HOLDABLE, Format, Place, Report
-from hardner.formats.json_records import JsonCursor
-from hardner.formats.mention import make_mention, parse_offset
+from hardner.formats.json_records import JsonCursor, Record
+from hardner.formats.mention import check_document, make_mention, parse_offset
+from hardner.formats.xml import element_text, iterate_xml
 from hardner.types import Document, Entity, Passage
 
-# The libraries for XML and BioC are imported when a file is read or written, as they take a while;
-# they have no types.
-SAFE_XML = {"resolve_entities": False, "no_network": True, "load_dtd": False}
-"""For lxml: fetch nothing from outside the file, expand no entity."""
 _DOCUMENTS = ("documents", "PubTator3")
 _READ = {"type", "identifier", "Identifier", "score"}
-
-
-def iterate_xml(path: PathLike, *tags: str, **options: Any) -> Iterator[tuple[Any, Place]]:
-    """The elements with these tags and their places; each is freed when the next is asked for."""
-    from lxml import etree
-
-    with open_binary(path) as file:
-        elements = etree.iterparse(file, tag=tags, **SAFE_XML, **options)
-        try:
-            for _, element in elements:
-                yield element, Place(path, element.sourceline)
-                element.clear()
-                while element.getprevious() is not None:
-                    del element.getparent()[0]
-        except etree.XMLSyntaxError as error:
-            first = next(iter(elements.error_log), None)  # the error itself may lack a line
-            line, message = (first.line, first.message) if first else (None, error.msg)
-            raise Place(path, line).error(f"not XML: {message}") from None
+_LISTS = {"passage", "sentence", "annotation", "relation", "location"}
+_TEXTS = {"id", "offset", "length", "text"}
 
 
 def _read_xml(path: PathLike, report: Report) -> Iterator[Document]:
-    from bioc import biocxml
-    from lxml import etree
-
     for element, place in iterate_xml(path, "document"):
-        content = etree.tostring(element, encoding="unicode", with_tail=False)
-        with _malformed(place):
-            (found,) = biocxml.loads(f"<collection>{content}</collection>").documents
-            document = _document(found, place, report)
-        yield document
+        yield _document(Record({"passages": [], **_fields(element, place)}, place), report)
+
+
+def _fields(element: Any, place: Place) -> dict[str, Any]:
+    """An element of the XML as BioC's JSON has it."""
+    fields: dict[str, Any] = {key: value for key, value in element.items() if key in _TEXTS}
+    fields["infons"] = {}
+    for child in element:
+        if child.tag in _LISTS:
+            fields.setdefault(f"{child.tag}s", []).append(_fields(child, place))
+        elif child.tag == "infon":
+            fields["infons"][child.get("key")] = element_text(child, place)
+        elif child.tag in _TEXTS:
+            fields[child.tag] = element_text(child, place)
+    return fields
 
 
 def _read_json(path: PathLike, report: Report) -> Iterator[Document]:
-    from bioc import biocjson
-
     cursor = JsonCursor(path)
     cursor.expect("{")
     while cursor.peek() != "}":
@@ -67,76 +52,85 @@ def _read_json(path: PathLike, report: Report) -> Iterator[Document]:
             cursor.value()
         else:
             for place, value in cursor.items():
-                with _malformed(place):
-                    document = _document(biocjson.fromJSON(value, "BioCDocument"), place, report)
-                yield document
+                yield _document(Record(value, place), report)
         if cursor.peek() != "}":
             cursor.expect(",")
+    cursor.expect("}")
+    cursor.expect_end()
 
 
-@contextmanager
-def _malformed(place: Place) -> Iterator[None]:
-    """Turn what the library raises for a malformed document into an error with its place."""
-    try:
-        yield
-    except SyntaxError as error:  # lxml's, of an entity that is not defined, for one
-        raise place.error(f"not XML: {error.msg}") from None
-    except KeyError as error:
-        raise place.error(f"not a BioC document: it lacks {error}") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise place.error(f"not a BioC document: {error}") from None
-
-
-def _document(source: Any, place: Place, report: Report) -> Document:
-    place = place._replace(document=str(source.id or ""))
-    text, passages, holders = "", [], [source]
-    for passage in source.passages:
-        start = parse_offset(passage.offset, place)
-        for part in [passage] if passage.text or not passage.sentences else passage.sentences:
-            text = _placed(text, parse_offset(part.offset, place), part.text or "", place)
-        if "type" in passage.infons:
-            kind = str(passage.infons["type"] or "")
-            passages.append(Passage(start, max(start, len(text)), kind))
-        if passage.sentences:
+def _document(source: Record, report: Report) -> Document:
+    if "passages" not in source.fields:
+        raise source.place.error('not a BioC document: it has no "passages"')
+    name = source.string("id")
+    place = source.place._replace(document=name)
+    source = Record(source.fields, place)
+    parts: list[str] = []
+    passages, holders, end = [], [source], 0
+    for passage in source.records("passages"):
+        start, sentences = (
+            parse_offset(passage.fields.get("offset"), place),
+            passage.records("sentences"),
+        )
+        for part in [passage] if passage.string("text") or not sentences else sentences:
+            at = parse_offset(part.fields.get("offset"), place)
+            if not end <= at <= LINE_LIMIT:
+                problem = "overlaps the one before or is out of bounds"
+                raise place.error(f"the passage at {at} {problem}")
+            parts += ["\n" * (at - end), part.string("text")]
+            end = at + len(parts[-1])
+        infons = _infons(passage)
+        if "type" in infons:
+            passages.append(Passage(start, max(start, end), infons["type"]))
+        if sentences:
             report.note("sentence bounds not kept", place)
-        holders += [passage, *passage.sentences]
+        holders += [passage, *sentences]
+    text = "".join(parts)
     entities: list[Entity] = []
     for holder in holders:
-        if holder.relations:
-            report.add("relation left out", place, len(holder.relations))
-        found = (_entity(annotation, text, place, report) for annotation in holder.annotations)
+        if relations := holder.items("relations"):
+            report.add("relation left out", place, len(relations))
+        found = (_entity(annotation, text, report) for annotation in holder.records("annotations"))
         entities += [entity for entity in found if entity is not None]
-    if any(holder.infons.keys() - _READ for holder in holders):
+    if any(_infons(holder).keys() - _READ for holder in holders):
         report.note("infons of a document or passage not kept", place)
-    return Document(str(source.id or ""), text, tuple(entities), passages=tuple(passages))
+    document = Document(name, text, tuple(entities), passages=tuple(passages))
+    check_document(document, place)
+    return document
 
 
-def _placed(text: str, start: int, part: str, place: Place) -> str:
-    if not len(text) <= start <= TEXT_LIMIT:
-        raise place.error(f"the passage at {start} overlaps the one before or is out of bounds")
-    return text + "\n" * (start - len(text)) + part
+def _infons(holder: Record) -> dict[str, str]:
+    infons = holder.fields.get("infons") or {}
+    if not isinstance(infons, dict):
+        raise holder.place.error('"infons" is not an object')
+    return {key: "" if value is None else str(value) for key, value in infons.items()}
 
 
-def _entity(source: Any, text: str, place: Place, report: Report) -> Entity | None:
-    infons = {key: str(value) for key, value in source.infons.items() if value is not None}
-    if not source.locations:
+def _entity(source: Record, text: str, report: Report) -> Entity | None:
+    place, infons = source.place, _infons(source)
+    if not (locations := source.records("locations")):
         report.add("annotation without a location left out", place)
         return None
-    if "type" not in source.infons:
-        raise place.error(f"annotation {source.id} has no type")
+    if "type" not in infons:
+        raise place.error(f"annotation {source.string('id')} has no type")
     if infons.keys() - _READ:
         report.note("infons of a mention beside type, identifier and score not kept", place)
     try:
-        score = float(infons.get("score", 1.0))
+        score = float(infons.get("score") or 1.0)
     except ValueError:
         raise place.error(f"the score {infons['score']!r} is not a number") from None
     ranges = []
-    for location in source.locations:
-        start = parse_offset(location.offset, place)
-        ranges.append((start, start + parse_offset(location.length, place)))
-    label, name = infons.get("type", ""), infons.get("identifier") or infons.get("Identifier", "")
+    for location in locations:
+        start = parse_offset(location.fields.get("offset"), place)
+        ranges.append((start, start + parse_offset(location.fields.get("length"), place)))
     return make_mention(
-        place, text, ranges, label, quoted=source.text, score=score, identifier=name
+        place,
+        text,
+        ranges,
+        infons["type"],
+        quoted=source.string("text") or None,
+        score=score,
+        identifier=infons.get("identifier") or infons.get("Identifier", ""),
     )
 
 

@@ -9,7 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from hardner.errors import FileError
-from hardner.files import PathLike, atomic_write, is_standard, lines, plain_name, read_text
+from hardner.files import (
+    LINE_LIMIT,
+    PathLike,
+    Utf8Writer,
+    atomic_write,
+    is_standard,
+    lines,
+    plain_name,
+    read_text,
+)
 from hardner.folders import atomic_folder
 from hardner.formats.format import Format, Place, Report
 from hardner.formats.mention import make_mention, parse_offset, short
@@ -63,8 +72,12 @@ def _document(base: Path, name: str, report: Report) -> Document:
         return Document(name, text)
     found: dict[str, Entity] = {}
     concepts: dict[str, list[str]] = {}
+    size = 0
     for number, line in lines(ann):
         place = Place(ann, number)
+        size += len(line)
+        if size > LINE_LIMIT:
+            raise place.error(f"more than {LINE_LIMIT:,} characters of annotations of one text")
         key, _, rest = line.partition("\t")
         if key.startswith("T"):
             if key in found:
@@ -108,10 +121,11 @@ def _write(documents: Iterable[Document], path: PathLike, report: Report) -> Non
             base.parent.mkdir(parents=True, exist_ok=True)
             parts = {".txt": document.text, ".ann": _ann(document, report, place)}
             for ending, content in parts.items():
-                file = base.with_name(base.name + ending)
-                if file.exists():
-                    raise place.error("a second document with this id")
-                file.write_text(content, encoding="utf-8", newline="")
+                try:
+                    with base.with_name(base.name + ending).open("xb") as file:
+                        Utf8Writer(file).write(content)
+                except FileExistsError:
+                    raise place.error("a second document with this id") from None
 
 
 def _write_pair(documents: Iterable[Document], path: Path, report: Report) -> None:
@@ -127,7 +141,7 @@ def _write_pair(documents: Iterable[Document], path: Path, report: Report) -> No
 
 def _safe(name: str, place: Place) -> str:
     """The id, if it can be the path of a file within the folder."""
-    if not name or any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
+    if any(part in ("", ".", "..") for part in name.split("/")):
         raise place.error("this id cannot be the name of a file")
     return name
 
@@ -143,7 +157,7 @@ def _ann(document: Document, report: Report, place: Place) -> str:
         quoted = entity.text.translate(_FLAT)
         rows.append(f"T{number}\t{label} {where}\t{quoted}\n")
         if entity.identifier:
-            identifier = "_".join(entity.identifier.split())
+            identifier = "_".join(entity.identifier.split()) or "_"
             if identifier != entity.identifier:
                 report.add("concept identifier written without spaces", place)
             concepts.append(f"N{len(concepts) + 1}\tReference T{number} {identifier}\t{quoted}\n")

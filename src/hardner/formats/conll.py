@@ -20,7 +20,7 @@ from hardner.schemes import OUTSIDE, spans_to_tags, tags_to_spans
 from hardner.text import Problem, sentences
 from hardner.types import Document, Entity, Sentence, Span
 
-_REPAIRED = "invalid tag sequence repaired as conlleval does"
+REPAIRED = "invalid tag sequence repaired as conlleval does"
 _SPACES_ONLY = re.compile(r"(?<=\n)[ \t]+(?=\n)")
 _UNFIT = re.compile(r"[\t\r\n]")
 _RUNS_KEPT = 1 << 16
@@ -139,7 +139,7 @@ class _Spans:
         found, repaired = self._seen.get(run) or self._work_out(run)
         if repaired:
             place = Place(self._path, rows.lines[first + repaired[0]])
-            self._report.add(_REPAIRED, place, len(repaired))
+            self._report.add(REPAIRED, place, len(repaired))
         spans += [Span(first + start, first + stop, label) for start, stop, label in found]
 
     def _work_out(self, run: tuple[str, ...]) -> tuple[tuple[Span, ...], list[int]]:
@@ -156,6 +156,7 @@ def _write(
     documents: Iterable[Document], path: PathLike, report: Report, scheme: str = "IOB2"
 ) -> None:
     grouped = False
+    place, written = None, 0
     with atomic_write(path) as file:
         for document in documents:
             place = Place(path, document=document.id)
@@ -165,6 +166,9 @@ def _write(
                 file.write(f"{DOCSTART}\tO\n\n")
             for sentence in found:
                 file.write(_lines(sentence, scheme, report, place))
+            written += len(found)
+        if place is not None and not written:
+            raise place.error("has no token, and no other document has one: nothing to write")
 
 
 def _tokenized(document: Document, report: Report, place: Place) -> Sequence[Sentence]:

@@ -13,7 +13,12 @@ from hardner.schemes import parse_tag
 
 DOCSTART = "-DOCSTART-"
 _GAP = re.compile(r"[ \t]+")
+_LABEL_STUDIO = " -X- _ "
+"""Between a token and its tag, whose label may hold spaces."""
 _LINES_KEPT = 1 << 16
+
+
+TABLE_HINT = '; of a table of texts, make JSON lines: {"text": ...}'
 
 
 class TaggedTokens(NamedTuple):
@@ -105,7 +110,7 @@ class ColumnReader:
             if row.startswith("#"):
                 self._report.note("comment not kept", place)
                 return None
-            raise place.error(str(odd)) from None
+            raise place.error(f"{odd}{TABLE_HINT if self._cells is None else ''}") from None
         if self._cells is None:
             self._cells = table
             if table.width > 2:
@@ -115,6 +120,9 @@ class ColumnReader:
 
 def cut_columns(row: str, by_tabs: bool) -> list[str]:
     """The columns of a line, separated by tabs or by any white space."""
+    token, middle, tag = row.partition(_LABEL_STUDIO)
+    if middle:
+        return [token, *middle.split(), tag.rstrip(" ")]
     cells = row.split("\t") if by_tabs else _GAP.split(row.strip(" \t"))
     cells[-1] = cells[-1].rstrip(" ")
     return cells

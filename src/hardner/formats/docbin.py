@@ -4,49 +4,92 @@ Where mentions overlap, the longest are ``ents`` and all are in the span group `
 one compressed block, so it is read and written as a whole.
 """
 
+import gc
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from hardner.errors import import_extra
-from hardner.files import PathLike, atomic_binary, open_binary, stem
-from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import make_mention, make_sentence
+from hardner.files import PathLike, atomic_binary, read_bytes, stem, unpacked_limit
+from hardner.formats.format import Format, Place, Report, bounded
+from hardner.formats.mention import check_document, make_mention, make_sentences
 from hardner.text import tokenize
-from hardner.types import Document, Offset, Sentence
+from hardner.types import Document, Offset
 
 _GROUP = "sc"
 _ID = "id"
+_PIECE = 1 << 14
+"""Bytes unpacked at a time; they become a thousand times as many at most."""
+
+
+class _Plain(NamedTuple):
+    """What a Doc holds, as plain data: spaCy works much of it out when it is asked for."""
+
+    id: str
+    text: str
+    mentions: set[tuple[int, int, str, str]]
+    """Start, end, label and concept of each."""
+    left_out: list[str]
+    """The names of span groups that are not read."""
+    sentences: list[list[Offset]]
+    """The tokens of each sentence."""
 
 
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
     spacy = import_extra("spacy", "spacy")
-    with open_binary(path) as file:
-        content = file.read()
-    try:
-        docs = list(spacy.tokens.DocBin().from_bytes(content).get_docs(spacy.vocab.Vocab()))
-    except (ValueError, TypeError, LookupError) as error:
-        message = str(error).partition("\n")[0]
-        raise Place(path).error(f"not a spaCy DocBin: {message}") from None
-    for number, doc in enumerate(docs, 1):
-        name = str(doc.user_data.get(_ID) or f"{stem(path)}-{number}")
+    content = read_bytes(path)
+    _check_size(content, path)
+    found = bounded(_unpacked(spacy, content), Place(path), "not a spaCy DocBin")
+    for number, doc in enumerate(found, 1):
+        name = doc.id or f"{stem(path)}-{number}"
         yield _document(doc, name, Place(path, document=name), report)
 
 
-def _document(doc: Any, name: str, place: Place, report: Report) -> Document:
-    for group in sorted(doc.spans.keys() - {_GROUP}):
+def _check_size(content: bytes, path: PathLike) -> None:
+    """Refuse a small file that would fill the memory; what is not zlib at all is left to spaCy."""
+    inflate, size, limit = zlib.decompressobj(), 0, unpacked_limit(path)
+    with suppress(zlib.error):
+        for at in range(0, len(content), _PIECE):
+            size += len(inflate.decompress(content[at : at + _PIECE]))
+            if size > limit:
+                raise Place(path).error(f"unpacks to more than {limit:,} bytes; split it")
+
+
+def _unpacked(spacy: Any, content: bytes) -> Iterator[_Plain]:
+    collecting = gc.isenabled()
+    try:
+        for doc in spacy.tokens.DocBin().from_bytes(content).get_docs(spacy.vocab.Vocab()):
+            yield _plain(doc)
+    finally:
+        if collecting:  # which spaCy's unpacking stops, and leaves so where it fails
+            gc.enable()
+
+
+def _plain(doc: Any) -> _Plain:
+    spans = (*doc.ents, *doc.spans.get(_GROUP, ()))
+    sents = doc.sents if len(doc) > 1 and doc.has_annotation("SENT_START") else ()
+    return _Plain(
+        str(doc.user_data.get(_ID) or ""),
+        doc.text,
+        {(span.start_char, span.end_char, span.label_, span.kb_id_) for span in spans},
+        sorted(doc.spans.keys() - {_GROUP}),
+        [[(t.idx, t.idx + len(t.text)) for t in sent if not t.text.isspace()] for sent in sents],
+    )
+
+
+def _document(doc: _Plain, name: str, place: Place, report: Report) -> Document:
+    for group in doc.left_out:
         report.add(f"span group {group!r} left out", place)
-    entities = set()
-    for span in (*doc.ents, *doc.spans.get(_GROUP, ())):
-        extent, concept = (span.start_char, span.end_char), span.kb_id_
-        entities.add(make_mention(place, doc.text, [extent], span.label_, identifier=concept))
-    ordered = sorted(entities, key=lambda e: (e.start, e.end, e.label, e.identifier))
-    sentences: list[Sentence] = []
-    for sent in doc.sents if len(doc) > 1 and doc.has_annotation("SENT_START") else ():
-        offsets = [(t.idx, t.idx + len(t.text)) for t in sent if not t.text.isspace()]
-        inside = [e for e in ordered if sent.start_char <= e.start and e.end <= sent.end_char]
-        sentences += make_sentence(doc.text, offsets, inside)
-    return Document(name, doc.text, tuple(ordered), tuple(sentences))
+    entities = [
+        make_mention(place, doc.text, [(start, end)], label, identifier=concept)
+        for start, end, label, concept in sorted(doc.mentions)
+    ]
+    sentences = make_sentences(doc.text, doc.sentences, entities)
+    document = Document(name, doc.text, tuple(entities), sentences)
+    check_document(document, place)
+    return document
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:

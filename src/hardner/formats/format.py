@@ -1,12 +1,12 @@
 """What a format is, and what a reader or writer reports on the way."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from hardner.errors import FileError
+from hardner.errors import FileError, HardnerError
 from hardner.files import PathLike, shown_path
 from hardner.types import Document
 
@@ -28,6 +28,37 @@ class Place(NamedTuple):
         if self.document is not None:
             message = f"document {self.document!r}: {message}"
         return FileError(shown_path(self.path), message.replace("\n", " "), self.line)
+
+
+_T = TypeVar("_T")
+_END = object()
+
+
+@contextmanager
+def boundary(place: Place, what: str) -> Iterator[None]:
+    """Around a call of another library, which may raise anything where a file is damaged.
+
+    Our own code, where it would hide mistakes, never runs inside of it.
+    """
+    try:
+        yield
+    except HardnerError:  # of the file that the library reads from
+        raise
+    except Exception as error:
+        line = getattr(error, "lineno", None) or place.line  # lxml's have one
+        reason = str(getattr(error, "msg", error)).partition("\n")[0] or type(error).__name__
+        raise place._replace(line=line).error(f"{what}: {reason}") from None
+
+
+def bounded(items: Iterable[_T], place: Place, what: str) -> Iterator[_T]:
+    """Items that another library makes, each within :func:`boundary`."""
+    iterator = iter(items)
+    while True:
+        with boundary(place, what):
+            item = next(iterator, _END)
+        if item is _END:
+            return
+        yield item  # type: ignore[misc]
 
 
 class Report:

@@ -21,6 +21,9 @@ HIGHLIGHT_COLOURS = (
 """Okabe and Ito's, with a darker yellow that is seen on white."""
 LINES = ("solid", "dashed", "dotted")
 _STYLES = tuple(product(LINES, HIGHLIGHT_COLOURS))
+_MOST_LANES = 8
+"""Underlines one below the other; a mention that needs more of them has its label only."""
+_LONGEST_TITLE = 200
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {
     127: 0x2421,
     **dict.fromkeys(range(128, 160), 65533),
@@ -104,11 +107,11 @@ def _marked(document: Document, classes: dict[str, str]) -> Iterator[str]:
         before = place
         for opens, lane, number in sorted(edges[place]):  # what ends here before what starts
             entity, _ = placed[number]
-            if opens:
+            if opens and lane < _MOST_LANES:
                 within[lane] = entity
             elif within.get(lane) is entity:
                 del within[lane]
-            if not opens and place == max(end for _, end in entity.ranges):
+            if not opens and place == entity.end:
                 yield _tag(entity.label, classes)
     yield _run(document.text[before:], within, classes)
 
@@ -125,16 +128,21 @@ def _run(text: str, within: dict[int, Entity], classes: dict[str, str]) -> str:
 def _title(entity: Entity) -> str:
     score = f" {entity.score:.2f}" if entity.score != 1.0 else ""
     concept = f" ({entity.identifier})" if entity.identifier else ""
-    return f"{entity.label}{score}: {entity.text}{concept}"
+    title = f"{entity.label}{score}: {entity.text}{concept}"
+    return title if len(title) <= _LONGEST_TITLE else title[:_LONGEST_TITLE] + "…"
 
 
 def _lanes(entities: Iterable[Entity]) -> list[tuple[Entity, int]]:
-    """Each mention with the first underline that no mention before it still needs."""
-    free: list[int] = []
+    """Each mention with the first underline that no mention before it still needs.
+
+    The last lane, which is not drawn, is for all that find none.
+    """
+    free = [0] * _MOST_LANES
     placed = []
     for entity in sorted(entities, key=lambda e: (e.start, -e.end, e.label)):
-        lane = next((i for i, end in enumerate(free) if end <= entity.start), len(free))
-        free[lane : lane + 1] = [entity.end]
+        lane = next((i for i, end in enumerate(free) if end <= entity.start), _MOST_LANES)
+        if lane < _MOST_LANES:
+            free[lane] = entity.end
         placed.append((entity, lane))
     return placed
 

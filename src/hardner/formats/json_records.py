@@ -6,6 +6,7 @@ hardner, Prodigy, doccano and Label Studio write such files; each format says by
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -60,6 +61,13 @@ class Record:
             raise self.place.error(f'"{key}" is not a list')
         return value or []
 
+    def strings(self, key: str) -> tuple[str, ...]:
+        """The list of strings under the key; empty where there is none."""
+        items = self.items(key)
+        if not all(isinstance(item, str) for item in items):
+            raise self.place.error(f'"{key}" is not a list of strings')
+        return tuple(items)
+
     def records(self, key: str) -> list["Record"]:
         """The list of objects under the key; empty where there is none."""
         items = self.items(key)
@@ -83,6 +91,8 @@ class Record:
         whole, score = self.range(), self.fields.get("score", 1.0)
         if isinstance(score, bool) or not isinstance(score, int | float):
             raise self.place.error('"score" is not a number')
+        if abs(score) > sys.float_info.max:
+            raise self.place.error('"score" is not a number that a computer can hold')
         if not isinstance(label := self.fields.get("label"), str):
             raise self.place.error("a mention without a label")
         entity = make_mention(
@@ -110,7 +120,8 @@ class Dialect:
     """Whether, by its fields, a record is one of the tool's; true or false in a condition."""
     decode: Callable[[Record, Report], Document | None]
     """The document, its id empty where the record has none; None to leave the record out."""
-    encode: Callable[[Document, Report, Place], dict[str, Any]]
+    encode: Callable[[Document, Report, Place], dict[str, Any]] | None = None
+    """None where it is only read."""
 
 
 def json_format(
@@ -144,12 +155,15 @@ def json_format(
     def read_line(line: str, place: Place, report: Report) -> Document | None:
         return decode(_parsed(line, place), report)
 
+    encode = dialects[-1].encode
+    assert encode is not None
+
     def write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
         array = plain_name(path).endswith(".json")
         with atomic_write(path) as file:
             file.write("[" if array else "")
             for number, document in enumerate(documents):
-                record = dialects[-1].encode(document, report, Place(path, document=document.id))
+                record = encode(document, report, Place(path, document=document.id))
                 file.write(",\n" if array and number else "\n" if array else "")
                 file.write(json.dumps(record, ensure_ascii=False, allow_nan=False))
                 file.write("" if array else "\n")
@@ -172,8 +186,10 @@ def _report_unread(record: Record, dialect: Dialect, report: Report) -> None:
 def read_records(path: PathLike) -> Iterator[Record]:
     """The objects of a file."""
     if head(path).lstrip().startswith("["):
-        for place, value in JsonCursor(path).items():
-            yield Record(value, place)
+        cursor = JsonCursor(path)
+        for place, value in cursor.items():
+            yield _record(value, place)
+        cursor.expect_end()
     else:
         for number, line in lines(path):
             if line.strip():
@@ -185,6 +201,13 @@ def _parsed(line: str, place: Place) -> Record:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise place.error(_not_json(error)) from None
+    return _record(value, place)
+
+
+def _record(value: Any, place: Place) -> Record:
+    match value:
+        case [str(text), {"entities": list(entities)}]:  # a tuple of spaCy 2's training data
+            return Record({"text": text, "label": entities}, place)
     return Record(value, place)
 
 
@@ -223,6 +246,12 @@ class JsonCursor:
             seen = short(found) if found else "the end of the file"
             raise self._place().error(f"not JSON: expected {mark}, found {seen}")
         self._advance(self._at + 1)
+
+    def expect_end(self) -> None:
+        """Raise an error where more than white space is left of the file."""
+        if found := self.peek():
+            message = f"not JSON: text behind its end, from {short(found)} on; one value a file"
+            raise self._place().error(message)
 
     def value(self) -> Any:
         """The next value, whole."""

@@ -8,6 +8,7 @@ from hardner.formats.json_records import Dialect, Record, json_format
 from hardner.formats.labelstudio import LABELSTUDIO_DIALECT
 from hardner.formats.mention import parse_range, short
 from hardner.formats.prodigy import PRODIGY_DIALECT
+from hardner.formats.token_records import TOKENS_DIALECT
 from hardner.types import STATES, Document, Entity, Passage, Sentence, Span
 
 
@@ -59,9 +60,7 @@ def decode_document(record: Record, report: Report) -> Document:
 
 
 def _decode_sentence(record: Record) -> Sentence:
-    place, tokens = record.place, record.items("tokens")
-    if not all(isinstance(token, str) for token in tokens):
-        raise place.error('"tokens" is not a list of strings')
+    place, tokens = record.place, record.strings("tokens")
     spans = []
     for span in record.items("spans"):
         try:
@@ -76,7 +75,7 @@ def _decode_sentence(record: Record) -> Sentence:
     if (state := record.string("state")) not in ("", *STATES):
         raise place.error(f'"state" is {short(state)}; known are {", ".join(STATES)}')
     held = offsets if given else None
-    return Sentence(tuple(tokens), tuple(spans), record.string("id"), held, state)
+    return Sentence(tokens, tuple(spans), record.string("id"), held, state)
 
 
 JSONL = json_format(
@@ -85,6 +84,7 @@ JSONL = json_format(
     LABELSTUDIO_DIALECT,
     DOCCANO_DIALECT,
     PRODIGY_DIALECT,
+    TOKENS_DIALECT,
     Dialect(
         fields=frozenset({"id", "text", "entities", "sentences", "passages", "held_out"}),
         recognises=lambda fields: "entities" in fields or "passages" in fields,

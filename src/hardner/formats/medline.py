@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from hardner.files import PathLike
-from hardner.formats.bioc import iterate_xml
 from hardner.formats.format import Format, Place, Report
+from hardner.formats.xml import element_text, iterate_xml
 from hardner.types import Document, Passage
 
 _ARTICLE, _BOOK, _DELETED = "PubmedArticle", "PubmedBookArticle", "DeleteCitation"
@@ -23,8 +23,7 @@ _SPACES = re.compile(r"[ \t\r\n]+")
 
 
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
-    tags = (_ARTICLE, _BOOK, _DELETED)
-    for element, place in iterate_xml(path, *tags, remove_comments=True, remove_pis=True):
+    for element, place in iterate_xml(path, _ARTICLE, _BOOK, _DELETED):
         if element.tag == _ARTICLE:
             document = _document(element, place, report)
             if document is not None:
@@ -67,13 +66,7 @@ def _parts(article: Any, place: Place) -> Iterator[tuple[str, str]]:
 
 
 def _text(element: Any, place: Place) -> str:
-    from lxml import etree
-
-    if (entity := next(element.iter(etree.Entity), None)) is not None:
-        raise place.error(
-            f"holds the XML entity {entity.text}, which is not expanded; write the character itself"
-        )
-    return _SPACES.sub(" ", "".join(element.itertext())).strip(" ")
+    return _SPACES.sub(" ", element_text(element, place)).strip(" ")
 
 
 MEDLINE = Format(

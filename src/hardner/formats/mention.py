@@ -1,7 +1,7 @@
 """What readers and writers share: mentions that agree with their text, and fit a format."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hardner.formats.format import Format, Place, Report
@@ -31,8 +31,7 @@ def make_mention(
     """
     ranges = sorted(ranges)
     for start, end in ranges:
-        if not 0 <= start < end <= len(text):
-            raise place.error(_outside(start, end, text))
+        _check_range(start, end, text, place)
     start, end = ranges[0][0], max(end for _, end in ranges)
     joined = " ".join(text[left:right] for left, right in ranges)
     if quoted is not None and quoted not in (joined, joined.translate(_SPACES), text[start:end]):
@@ -44,25 +43,26 @@ def make_mention(
     return Entity(start, end, label, joined, score, fragments, identifier)
 
 
-def make_sentence(
-    text: str, offsets: list[Offset], entities: Sequence[Entity]
+def make_sentences(
+    text: str, rows: Iterable[list[Offset]], entities: Sequence[Entity]
 ) -> tuple[Sentence, ...]:
-    """The tokens at these offsets as one sentence, with the mentions that do not cut a token."""
-    if not offsets:
-        return ()
-    tokens = tuple(text[start:end] for start, end in offsets)
-    bare = (Sentence(tokens, offsets=tuple(offsets)),)
-    return sentences(Document("", text, tuple(entities), bare), lambda problem: None)
+    """A sentence for each row of tokens, with the mentions that do not cut a token."""
+    bare = tuple(
+        Sentence(tuple(text[start:end] for start, end in row), offsets=tuple(row))
+        for row in rows
+        if row
+    )
+    return sentences(Document("", text, tuple(entities), bare), lambda _: None) if bare else ()
 
 
 def check_document(document: Document, place: Place) -> None:
     """Refuse a document whose mentions, passages or tokens do not agree with its text."""
     text = document.text
-    if "\0" in text:
-        raise place.error("its text holds a NUL character")
-    names = [name for entity in document.entities for name in (entity.label, entity.identifier)]
+    strings = "".join(_strings(document))
+    if "\0" in strings:
+        raise place.error("holds a NUL character, which no text file can hold")
     try:
-        "".join((document.id, text, *names)).encode()
+        strings.encode()
     except UnicodeEncodeError as error:
         code = ord(error.object[error.start])
         message = f"holds U+{code:04X}, a lone surrogate (half a character), which no file can hold"
@@ -74,11 +74,27 @@ def check_document(document: Document, place: Place) -> None:
             raise place.error(f"the fragments of {short(entity.text)} do not span it")
     for start, end, _ in document.passages:
         if not 0 <= start <= end <= len(text):
-            raise place.error("passage " + _outside(start, end, text))
+            raise place.error(f"passage {start}-{end} lies outside the text of {len(text)}")
     for sentence in document.sentences:
-        offsets = sentence.offsets
+        offsets = sentence.offsets or ()
+        for start, end in offsets:
+            _check_range(start, end, text, place)
         if offsets and sentence.tokens != tuple(text[start:end] for start, end in offsets):
             raise place.error(f"the tokens of sentence {sentence.id!r} are not those of its text")
+        for span in sentence.spans:
+            if not 0 <= span.start < span.end <= len(sentence.tokens):
+                raise place.error(f"{span} lies outside its {len(sentence.tokens)} tokens")
+
+
+def _strings(document: Document) -> Iterator[str]:
+    """Every string of the document that is not a part of another."""
+    yield from (document.id, document.text)
+    for entity in document.entities:
+        yield from (entity.label, entity.identifier)
+    for passage in document.passages:
+        yield passage.kind
+    for sentence in document.sentences:
+        yield from (sentence.id, *sentence.tokens, *(span.label for span in sentence.spans))
 
 
 def fit_document(document: Document, format: Format, report: Report, place: Place) -> Document:
@@ -114,10 +130,11 @@ def fit_document(document: Document, format: Format, report: Report, place: Plac
     return replace(document, entities=tuple(kept))
 
 
-def _outside(start: int, end: int, text: str) -> str:
+def _check_range(start: int, end: int, text: str, place: Place) -> None:
     if start >= end:
-        return f"{start}-{end} holds no characters"
-    return f"{start}-{end} lies outside the text of {len(text)} characters"
+        raise place.error(f"{start}-{end} holds no characters")
+    if not 0 <= start < end <= len(text):
+        raise place.error(f"{start}-{end} lies outside the text of {len(text)} characters")
 
 
 def short(text: str, width: int = 60) -> str:
@@ -132,8 +149,9 @@ def parse_range(start: object, end: object, place: Place) -> Offset:
 
 def parse_offset(value: object, place: Place) -> int:
     """The integer that a file gives as an offset, as a number or as digits."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    digits = value.strip() if isinstance(value, str) else ""
+    if digits.isascii() and digits.isdecimal() and len(digits) < 16:
+        return int(digits)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**15:
         return value
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:
-        return int(value)
     raise place.error(f"{short(str(value))} is not an offset")

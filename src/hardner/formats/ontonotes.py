@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hardner.files import PathLike, is_standard, lines, plain_name
+from hardner.files import LINE_LIMIT, PathLike, is_standard, lines, plain_name
 from hardner.formats.conll import join_sentences
 from hardner.formats.format import Format, Place, Report
 from hardner.formats.mention import short
@@ -33,28 +33,31 @@ def _documents(path: PathLike) -> Iterator[Document]:
     sentences: list[Sentence] = []
     words: list[str] = []
     names: list[tuple[int, str]] = []
-
+    size = 0
     for number, line in lines(path):
         place = Place(path, number)
-        if line.startswith("#begin"):
-            if (begin := _BEGIN.match(line)) is None:
-                raise place.error("expected #begin document (NAME); part NUMBER")
-            name = f"{begin[1]}/{begin[2]}"
-        elif line.startswith("#end"):
-            yield join_sentences(name, sentences)
-            sentences = []
-        elif not line.strip():
-            if words:
-                sentences.append(
-                    Sentence(tuple(words), _spans(names, path), str(len(sentences) + 1))
-                )
-            words, names = [], []
-        else:
+        size += len(line)
+        if size > LINE_LIMIT:
+            raise place.error("no #end document for so long")
+        if line.strip() and not line.startswith(("#begin", "#end")):
             cells = line.split()
             if len(cells) < _NAMES + 2:
                 raise place.error(f"{len(cells)} columns, expected at least {_NAMES + 2}")
             words.append(cells[_WORD])
             names.append((number, cells[_NAMES]))
+            continue
+        if words:
+            sentences.append(Sentence(tuple(words), _spans(names, path), str(len(sentences) + 1)))
+            words, names = [], []
+        if line.startswith("#begin"):
+            if sentences:
+                raise place.error("no #end document before it")
+            if (begin := _BEGIN.match(line)) is None:
+                raise place.error("expected #begin document (NAME); part NUMBER")
+            name = f"{begin[1]}/{begin[2]}"
+        elif line.startswith("#end"):
+            yield join_sentences(name, sentences)
+            sentences, size = [], 0
     if words or sentences:
         raise Place(path).error("no #end document: the file is cut short")
 

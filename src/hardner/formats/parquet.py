@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from hardner.errors import import_extra
-from hardner.files import PathLike, atomic_binary, is_standard, open_binary, plain_name, stem
-from hardner.formats.format import HOLDABLE, Format, Place, Report
+from hardner.files import (
+    PathLike,
+    atomic_binary,
+    is_standard,
+    open_binary,
+    plain_name,
+    read_bytes,
+    stem,
+)
+from hardner.formats.format import HOLDABLE, Format, Place, Report, boundary, bounded
 from hardner.formats.json_records import Record
 from hardner.formats.jsonl import decode_document, encode_document
 from hardner.formats.mention import check_document
@@ -20,10 +28,6 @@ from hardner.types import Document
 _ROWS = 500
 """Rows held in memory at a time."""
 _COLUMNS = ("id", "text", "entities", "passages")
-
-
-def _arrow() -> tuple[Any, Any]:
-    return import_extra("pyarrow", "ray"), import_extra("pyarrow.parquet", "ray")
 
 
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
@@ -42,10 +46,14 @@ def document_of_row(record: dict[str, Any], path: PathLike, number: int) -> Docu
 
 
 def _filled(value: Any) -> Any:
-    """The value without the nulls in the structures of a list."""
+    """The value without the nulls in a list and in its structures."""
     if not isinstance(value, list):
         return value
-    return [{k: v for k, v in item.items() if v is not None} for item in value if item]
+    filled = (item for item in value if item is not None)
+    return [
+        {k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item
+        for item in filled
+    ]
 
 
 def count_rows(path: PathLike) -> int:
@@ -57,7 +65,6 @@ def read_rows(
     path: PathLike, start: int = 0, stop: int | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows of a file with their numbers from 0; row groups outside of the range are not read."""
-    arrow, _ = _arrow()
     file = _opened(path)
     known = file.schema_arrow.names
     if "text" not in known:
@@ -67,58 +74,44 @@ def read_rows(
     for group in range(file.num_row_groups):
         size = file.metadata.row_group(group).num_rows
         if first < end and start < first + size:
-            try:
-                batches = file.iter_batches(_ROWS, [group], columns)
-                found = (row for batch in batches for row in batch.to_pylist())
-                for number, row in enumerate(found, first):
-                    if start <= number < end:
-                        yield number, row
-            except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-                raise Place(path).error(f"damaged Parquet: {_line(error)}") from None
+            batches = file.iter_batches(_ROWS, [group], columns)
+            found = (row for batch in batches for row in batch.to_pylist())
+            for number, row in enumerate(bounded(found, Place(path), "damaged Parquet"), first):
+                if start <= number < end:
+                    yield number, row
         first += size
 
 
 def _opened(path: PathLike) -> Any:
     """The file; a compressed one is held whole, since Parquet is read from its end."""
-    arrow, parquet = _arrow()
-    with open_binary(path) as file:
-        packed = is_standard(path) or plain_name(path) != Path(path).name
-        source = io.BytesIO(file.read()) if packed else str(path)
-    try:
+    parquet = import_extra("pyarrow.parquet", "ray")
+    if is_standard(path) or plain_name(path) != Path(path).name:
+        source: Any = io.BytesIO(read_bytes(path))
+    else:
+        open_binary(path).close()  # which says what is wrong with the path
+        source = str(path)
+    with boundary(Place(path), "not Parquet"):
         opened = parquet.ParquetFile(source)
         opened.schema_arrow.names  # noqa: B018  # raises where a column's name is not UTF-8
-        return opened
-    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise Place(path).error(f"not Parquet: {_line(error)}") from None
-
-
-def _line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+    return opened
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
-    arrow, parquet = _arrow()
+    arrow, parquet = import_extra("pyarrow", "ray"), import_extra("pyarrow.parquet", "ray")
     records = (encode_document(d, report, Place(path, document=d.id)) for d in documents)
+    integer, text = arrow.int64(), arrow.string()
+    extent = [("start", integer), ("end", integer)]
+    entity = [*extent, ("label", text), ("text", text), ("score", arrow.float64())]
+    entity += [("identifier", text), ("fragments", arrow.list_(arrow.list_(integer)))]
+    lists = {"entities": entity, "passages": [*extent, ("kind", text)]}
+    columns = [(name, arrow.list_(arrow.struct(fields))) for name, fields in lists.items()]
+    schema = arrow.schema([("id", text), ("text", text), *columns])
     with (
         atomic_binary(path) as file,
-        parquet.ParquetWriter(file, _schema(arrow), compression="zstd") as writer,
+        parquet.ParquetWriter(file, schema, compression="zstd") as writer,
     ):
         while some := list(islice(records, _ROWS)):
-            writer.write_table(arrow.Table.from_pylist(some, schema=_schema(arrow)))
-
-
-def _schema(arrow: Any) -> Any:
-    integer, text = arrow.int64(), arrow.string()
-    extent = {"start": integer, "end": integer}
-    entity = {**extent, "label": text, "text": text, "score": arrow.float64(), "identifier": text}
-    entity["fragments"] = arrow.list_(arrow.list_(integer))
-    entities, passages = (
-        arrow.list_(arrow.struct(list(fields.items())))
-        for fields in (entity, {**extent, "kind": text})
-    )
-    return arrow.schema(
-        [("id", text), ("text", text), ("entities", entities), ("passages", passages)]
-    )
+            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
 
 
 PARQUET = Format(

@@ -7,7 +7,7 @@ from typing import Any
 
 from hardner.formats.format import Place, Report
 from hardner.formats.json_records import Dialect, Record, json_format
-from hardner.formats.mention import make_sentence
+from hardner.formats.mention import make_sentences
 from hardner.types import Document, Offset
 
 
@@ -23,7 +23,7 @@ def _decode(record: Record, report: Report) -> Document | None:
     if meta.keys() - {"id"}:
         report.note("field 'meta' not kept, except its id", record.place)
     name = Record(meta, record.place).string("id") or record.string("id")
-    return Document(name, text, entities, make_sentence(text, offsets, entities))
+    return Document(name, text, entities, make_sentences(text, [offsets], entities))
 
 
 def _is_word(token: Record) -> bool:

@@ -6,56 +6,51 @@ passages: its title line is its whole text.
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
 
-from hardner.files import PathLike, atomic_write, lines
+from hardner.files import LINE_LIMIT, PathLike, atomic_write, lines
 from hardner.formats.format import Format, Place, Report
 from hardner.formats.mention import make_mention, parse_range, short
 from hardner.types import Document, Entity, Passage
 
 _TEXT = re.compile(r"([^\t|]+)\|([ta])\|(.*)")
 _NUMBER = re.compile(r"-?[0-9]+")
-_NO_TITLE = "no title: a document starts with a line ID|t|TITLE"
 _FLAT = str.maketrans("\t\r\n", "   ")
 
 
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
-    for block in _blocks(path):
-        yield _document(path, block, report)
+    rows = ((Place(path, number), line) for number, line in lines(path))
+    for filled, block in groupby(rows, lambda row: bool(row[1].strip())):
+        if filled:
+            yield _document(_bounded(block), report)
 
 
-def _blocks(path: PathLike) -> Iterator[list[tuple[int, str]]]:
-    block: list[tuple[int, str]] = []
-    for number, line in lines(path):
-        if line.strip():
-            if not block and not _TEXT.match(line):
-                raise Place(path, number).error(_NO_TITLE)
-            block.append((number, line))
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
+def _bounded(block: Iterable[tuple[Place, str]]) -> Iterator[tuple[Place, str]]:
+    size = 0
+    for place, line in block:
+        size += len(line)
+        if size > LINE_LIMIT:
+            raise place.error("no blank line for so long; put one after each document")
+        yield place, line
 
 
-def _document(path: PathLike, block: list[tuple[int, str]], report: Report) -> Document:
+def _document(rows: Iterator[tuple[Place, str]], report: Report) -> Document:
     parts: dict[str, str] = {}
     name = ""
-    for number, line in block:
+    for place, line in rows:
         if len(parts) == 2 or (found := _TEXT.fullmatch(line)) is None:
+            rows = chain([(place, line)], rows)
             break
         if found[2] in parts or (name and found[1] != name):
-            raise Place(path, number).error("a second title or abstract in one document")
+            raise place.error("a second title or abstract in one document")
         name, parts[found[2]] = found[1], found[3]
     if "t" not in parts:
-        raise Place(path, block[0][0]).error(_NO_TITLE)
+        raise place.error("no title: a document starts with a line ID|t|TITLE")
     text = "\n".join(parts[kind] for kind in "ta" if parts.get(kind) or kind == "t")
     passages = tuple(_passages(parts["t"], parts.get("a")))
-    entities = []
-    for number, line in block[len(parts) :]:
-        entity = _entity(line.split("\t"), name, text, Place(path, number), report)
-        if entity is not None:
-            entities.append(entity)
-    return Document(name, text, tuple(entities), passages=passages)
+    mentions = (_entity(line.split("\t"), name, text, place, report) for place, line in rows)
+    entities = tuple(entity for entity in mentions if entity is not None)
+    return Document(name, text, entities, passages=passages)
 
 
 def _entity(cells: list[str], name: str, text: str, place: Place, report: Report) -> Entity | None:
@@ -97,6 +92,8 @@ def _block(document: Document, report: Report, place: Place) -> str:
         label, identifier = entity.label.translate(_FLAT), entity.identifier.translate(_FLAT)
         if (label, identifier) != (entity.label, entity.identifier):
             report.add("label or identifier rewritten without tabs and line breaks", place)
+        if identifier == "-":
+            report.add("concept identifier '-' left out, as PubTator means none by it", place)
         cells = (str(entity.start), str(entity.end), entity.text.translate(_FLAT), label)
         rows.append("\t".join((name, *cells, identifier or "-")))
     return "\n".join(rows) + "\n"

@@ -9,19 +9,22 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
-from hardner.files import atomic_write, file_errors
+from hardner.files import atomic_write, file_errors, read_json
 from hardner.jobs.lock import FileLock
 from hardner.unfinished import TEMPORARY
 
 STATE_FOLDER, MODEL_FOLDER, LOG_FILE = "state", "model", "log.jsonl"
 _LOCK = f"{TEMPORARY}lock"
+_CHECKSUM = "checksum"
 
 
 class Diverged(HardnerError):
@@ -36,6 +39,16 @@ class SavedState(NamedTuple):
     about: Mapping[str, Any]
     """What else the run keeps, such as how many steps are done."""
 
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors, by the names that they have in the folder."""
+        params = {f"params.{name}": value for name, value in self.params.items()}
+        return params | {f"state.{name}": value for name, value in self.optimizer.items()}
+
+    def form(self) -> dict[str, Any]:
+        """What all states of a run have in common: names, shapes and types."""
+        tensors = {name: (value.shape, value.dtype) for name, value in self.tensors().items()}
+        return tensors | {name: type(value) for name, value in self.about.items()}
+
 
 @dataclass(frozen=True)
 class RunFolder:
@@ -43,37 +56,43 @@ class RunFolder:
 
     path: Path
 
-    def open_log(self) -> BinaryIO:
-        """The log, to append lines to."""
+    def open_log(self) -> FileIO:
+        """The log, to append lines to; what is written is on its way to the disk at once."""
         path = self.path / LOG_FILE
         with file_errors(path):
-            return path.open("ab")
+            return path.open("ab", buffering=0)
 
     def save_state(self, state: SavedState) -> None:
         """Replace the state; one that is not finite would be of no use and is refused."""
-        tensors = {f"params.{name}": value for name, value in state.params.items()}
-        tensors |= {f"state.{name}": value for name, value in state.optimizer.items()}
+        tensors = state.tensors()
         if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
             raise Diverged("a parameter is not finite")
-        checkpoint.save_checkpoint(self.path / STATE_FOLDER, tensors, state.about)
+        about = {**state.about, _CHECKSUM: _checksum(state.about)}
+        checkpoint.save_checkpoint(self.path / STATE_FOLDER, tensors, about)
 
-    def load_state(self, device: str) -> SavedState | None:
-        """The state with its tensors on a device; None where the run is at its start."""
-        if not (self.path / STATE_FOLDER).is_dir():
+    def load_state(self, start: SavedState, device: str) -> SavedState | None:
+        """The state with its tensors on a device; None where there is none yet.
+
+        It must have the form of the run's first state, ``start``.
+        """
+        folder = self.path / STATE_FOLDER
+        if not folder.is_dir():
             return None
-        saved = checkpoint.load_checkpoint(self.path / STATE_FOLDER)
+        saved = checkpoint.load_checkpoint(folder)
+        about = dict(saved.config)
+        checksum = about.pop(_CHECKSUM, None)  # version 0.1.0 wrote none
         kinds: dict[str, dict[str, Tensor]] = {"params": {}, "state": {}}
         for name, tensor in saved.tensors.items():
             kind, _, own = name.partition(".")
-            kinds[kind][own] = tensor.to(device)
-        return SavedState(kinds["params"], kinds["state"], saved.config)
+            kinds.setdefault(kind, {})[own] = tensor.to(device)
+        found = SavedState(kinds["params"], kinds["state"], about)
+        if checksum not in (None, _checksum(about)) or found.form() != start.form():
+            raise FileError(folder, "is not a state of this run; delete it to begin again")
+        return found
 
 
-def _read_json(path: Path) -> Mapping[str, Any]:
-    try:
-        return dict(json.loads(path.read_bytes()))
-    except (ValueError, TypeError):
-        raise FileError(path, "damaged; choose another folder") from None
+def _checksum(about: Mapping[str, Any]) -> str:
+    return blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 @contextmanager
@@ -81,7 +100,7 @@ def open_run_folder(
     path: Path,
     settings_file: str,
     settings: Mapping[str, Any],
-    read: Callable[[Path], Mapping[str, Any]] = _read_json,
+    read: Callable[[Path], Mapping[str, Any]] = read_json,
     free: Collection[str] = (),
 ) -> Iterator[RunFolder]:
     """Make a run's folder, or see that it holds the same run, and keep other processes out.
@@ -101,40 +120,38 @@ def open_run_folder(
     except OSError as error:
         raise FileError(path, f"cannot be made: {error.strerror}") from None
     try:
-        _claim(path, path / settings_file, settings, read, free)
+        file = path / settings_file
+        present = {p.name for p in path.iterdir() if not p.name.startswith(TEMPORARY)}
+        if present <= {file.name}:  # nothing was done yet, so other settings do no harm
+            with atomic_write(file) as stream:
+                stream.write(json.dumps(settings, indent=1) + "\n")
+        elif file.name not in present:
+            message = f"is not empty and holds no run ({file.name}); choose another folder"
+            raise FileError(path, message)
+        else:
+            _compare(path, read(file), settings, free)
         # What a killed process left half-written.
         for left in path.glob(f"{TEMPORARY}*"):
-            if left.is_dir():
+            if left.is_dir() and not (left / "old").exists():  # the only copy of what it replaced
                 shutil.rmtree(left, ignore_errors=True)
-            elif left.name != _LOCK:
+            elif left.is_file() and left.name != _LOCK:
                 left.unlink()
         yield RunFolder(path)
     finally:
         lock.release()
 
 
-def _claim(
-    folder: Path,
-    file: Path,
-    settings: Mapping[str, Any],
-    read: Callable[[Path], Mapping[str, Any]],
-    free: Collection[str],
+def _compare(
+    folder: Path, old: Mapping[str, Any], new: Mapping[str, Any], free: Collection[str]
 ) -> None:
-    present = {p.name for p in folder.iterdir() if not p.name.startswith(TEMPORARY)}
-    if present <= {file.name}:  # nothing was done yet, so other settings do no harm
-        with atomic_write(file) as stream:
-            stream.write(json.dumps(settings, indent=1) + "\n")
-        return
-    if file.name not in present:
-        message = f"is not empty and holds no run ({file.name}); choose another folder"
-        raise FileError(folder, message)
-    there = dict(flat(read(file)))
-    here = dict(flat(json.loads(json.dumps(settings))))  # tuples become lists, as in the file
+    """Refuse settings that are not those of the run in the folder."""
+    there = dict(flat(old))
+    here = dict(flat(json.loads(json.dumps(new))))  # tuples become lists, as in the file
     for key in (*here, *there):
-        old, new = there.get(key), here.get(key)
-        if key not in free and old != new:
-            message = f"holds another run: {key} is {_shown(old)} there and {_shown(new)} here"
-            raise FileError(folder, f"{message}; choose another folder")
+        if key not in free and there.get(key) != here.get(key):
+            values = f"{_shown(there.get(key))} there and {_shown(here.get(key))} here"
+            message = f"holds another run: {key} is {values}; choose another folder"
+            raise FileError(folder, message)
 
 
 def flat(table: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:

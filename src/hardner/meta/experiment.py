@@ -4,28 +4,24 @@ Every field is checked when it is made. Paths are relative to the folder of the 
 """
 
 import json
-from dataclasses import asdict, dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Literal
 
-from hardner.config import (
-    ConfigTable,
-    Count,
-    NonNegative,
-    Share,
-    Whole,
-    check_fields,
-)
+from hardner.config import Bounds, ConfigTable, NonNegative, Section, Share, check_fields
 from hardner.errors import HardnerError
-from hardner.meta.hypergradient import MetaGradient
 from hardner.meta.loop import Training
-from hardner.meta.methods import METHODS, Method, MethodSettings, method, scaled
+from hardner.meta.methods import METHODS, Few, InnerSection, Method, MethodSettings, method, scaled
 from hardner.meta.optim import Optimizer
 from hardner.model.decoders import DecoderKind
 from hardner.model.heads import Pooling
 
+_FewOrNone = Annotated[int, Bounds(0, 10_000)]
+_Times = Annotated[int, Bounds(1, 10**9)]
+_TimesOrNever = Annotated[int, Bounds(0, 10**9)]
+
 
 @dataclass(frozen=True)
-class DataSection:
+class DataSection(Section):
     """``[data]``: what is learnt from."""
 
     root: str = "../shared/corpora"
@@ -44,43 +40,40 @@ class DataSection:
     joined: Share = 0.0
     """The share of each corpus's devel sentences, from the first on, that is trained on too."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, "data")
-
 
 @dataclass(frozen=True)
-class EncoderSection:
+class EncoderSection(Section):
     """``[encoder]``: from words to vectors."""
 
     kind: Literal["bilstm", "bigru", "transformer", "bert"] = "bilstm"
     folder: str = ""
     """Of a pre-trained transformer, or of a BERT-like Hugging Face model."""
-    limit: Count = 256
+    limit: Few = 256
     """Subwords that a transformer or BERT reads at once."""
     frozen: bool = False
     """Whether multi-task training leaves the encoder as it is."""
     vectors: str = ""
     """A file of word vectors for a BiLSTM or BiGRU; without one they start at random."""
-    dimension: Count = 200
+    dimension: Few = 200
     """Of a word vector."""
     train_words: bool = False
     """Whether word vectors are trained."""
-    hidden: Count = 128
+    hidden: Few = 128
     """Units of one direction of the BiLSTM or BiGRU."""
     skip: bool = False
     """Whether decoders also read the word vectors, past the BiLSTM or BiGRU."""
-    letters: Count = 50
+    letters: Few = 50
     """Dimension of a character vector."""
     letters_from_words: bool = False
     """Whether character vectors start as the mean of the vectors of the words that hold them, and
     have their dimension (MetaBioNER)."""
-    filters: Whole = 50
+    filters: _FewOrNone = 50
     """Of the convolution over characters; 0 for none."""
-    recurrent: Whole = 50
+    recurrent: _FewOrNone = 50
     """Units of the BiLSTM over characters, both directions together; 0 for none."""
 
     def __post_init__(self) -> None:
-        check_fields(self, "encoder")
+        super().__post_init__()
         if self.letters_from_words and not self.vectors:
             raise HardnerError("encoder.letters_from_words: name a file of encoder.vectors")
         if self.recurrent % 2:
@@ -90,7 +83,7 @@ class EncoderSection:
 
 
 @dataclass(frozen=True)
-class DecoderSection:
+class DecoderSection(Section):
     """``[decoder]``: from vectors to tags."""
 
     kind: DecoderKind = "crf"
@@ -98,39 +91,15 @@ class DecoderSection:
     per: Literal["domain", "corpus", "type", "all"] = "domain"
     """What has a decoder of its own; ``type`` is each label of each corpus."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, "decoder")
-
 
 @dataclass(frozen=True)
-class InnerSection:
-    """``[inner]``: how tasks adapt in the inner loop."""
-
-    steps: Count = 1
-    rate: NonNegative = 1e-2
-    optimizer: Literal["sgd", "adamw"] = "sgd"
-    decoder: NonNegative = 1.0
-    """Factor on the learning rate of decoders."""
-    fresh: bool = False
-    """Whether each task starts with a zero decoder, as a new entity type does."""
-    meta_gradient: MetaGradient = "first"
-    proximal: NonNegative = 0.0
-    """Weight of the squared distance to the start, which implicit meta-gradients need."""
-    weight: NonNegative = 1.0
-    """Of the domain loss: lambda."""
-
-    def __post_init__(self) -> None:
-        check_fields(self, "inner")
-
-
-@dataclass(frozen=True)
-class TrainSection:
+class TrainSection(Section):
     """``[train]``: the outer loop, or plain training."""
 
-    iterations: Count = 10_000
-    tasks: Count = 8
+    iterations: _Times = 10_000
+    tasks: Few = 8
     """Of an iteration: m."""
-    shots: Count = 5
+    shots: Few = 5
     """Sentences of a support, a query or a mini-batch: K."""
     rate: NonNegative = 1e-2
     scaled: bool = True
@@ -148,30 +117,24 @@ class TrainSection:
     """Of the arithmetic on a GPU."""
     weight_interpolation: Share = 1.0
     """Of the encoder that is kept: 1 is the trained one, 0 the one at the start."""
-    save: Count = 500
+    save: _Times = 500
     """Iterations between two states that a run can go on from."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, "train")
-
 
 @dataclass(frozen=True)
-class DevelSection:
+class DevelSection(Section):
     """``[devel]``: the loss on source devel data decides which parameters are kept."""
 
-    every: Whole = 500
+    every: _TimesOrNever = 500
     """Iterations between two scorings; 0: never, and the last parameters are kept."""
-    episodes: Count = 128
+    episodes: Few = 128
     """Tasks that are scored, always the same ones."""
-    patience: Whole = 0
+    patience: _TimesOrNever = 0
     """Scorings without a new best after which training stops early; 0: it never does."""
-
-    def __post_init__(self) -> None:
-        check_fields(self, "devel")
 
 
 @dataclass(frozen=True)
-class GranularitySection:
+class GranularitySection(Section):
     """``[granularity]``: the weights of the multi-granularity losses; 0 removes one."""
 
     tag: NonNegative = 1.0
@@ -182,7 +145,7 @@ class GranularitySection:
     """How word vectors become a sentence vector."""
 
     def __post_init__(self) -> None:
-        check_fields(self, "granularity")
+        super().__post_init__()
         if not self.tag:
             raise HardnerError("granularity.tag: expected above 0, or nothing learns to tag")
 
@@ -196,7 +159,7 @@ class Experiment:
     """Values for the keys that are not set; ``presets.toml`` has them."""
     target: str = ""
     """The domain whose corpora are left out of training; empty for none."""
-    seed: int = 0
+    seed: Annotated[int, Bounds(-(2**63), 2**63 - 1)] = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     data: DataSection = field(default_factory=DataSection)
     encoder: EncoderSection = field(default_factory=EncoderSection)
@@ -211,28 +174,20 @@ class Experiment:
         if self.method not in METHODS:
             known = f"there are {', '.join(METHODS)}; --plugin FILE.py adds your own"
             raise HardnerError(f"method: none is {self.method!r}; {known}")
-        if self.method == "wpz" and self.decoder.kind != "softmax":
-            raise HardnerError('decoder.kind: wpz compares words one by one: set it to "softmax"')
-        if self.encoder.frozen and not self.method.startswith("multitask"):
+        objective = self.build_method().objective  # refuses what the method cannot do
+        if objective.inner.prototypes and self.decoder.kind != "softmax":
+            reason = f'{self.method} compares words one by one: set it to "softmax"'
+            raise HardnerError(f"decoder.kind: {reason}")
+        if self.encoder.frozen and "encoder" in objective.learners:
             raise HardnerError(f"encoder.frozen: {self.method} learns through the encoder")
-        self.build_method()  # refuses what the method cannot do
 
     def build_method(self) -> Method:
         """The method with the settings of this experiment."""
-        shares = {n: getattr(self.granularity, n) for n in ("tag", "mtcls", "bcls", "mcls")}
-        settings = MethodSettings(
-            steps=self.inner.steps,
-            rate=self._rate(self.inner.rate),
-            optimizer=self.inner.optimizer,
-            decoder=self.inner.decoder,
-            fresh=self.inner.fresh,
-            weight=self.inner.weight,
-            meta_gradient=self.inner.meta_gradient,
-            proximal=self.inner.proximal,
-            pooling=self.granularity.pooling,
-            shares=shares,
-            frozen=self.encoder.frozen,
-        )
+        inner = replace(self.inner, rate=self._rate(self.inner.rate))
+        shares = vars(self.granularity).copy()
+        pooling = shares.pop("pooling")
+        frozen = self.encoder.frozen
+        settings = MethodSettings(**vars(inner), pooling=pooling, shares=shares, frozen=frozen)
         return method(self.method, settings)
 
     def training(self) -> Training:

@@ -1,6 +1,5 @@
 """Where experiments come from: a name of ``experiments.toml`` or a file, with a preset beneath."""
 
-import json
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -11,7 +10,7 @@ from typing import Any
 
 from hardner.config import ConfigTable, make, merged
 from hardner.errors import FileError, HardnerError
-from hardner.files import read_text
+from hardner.files import read_json, read_toml
 from hardner.meta.experiment import EncoderSection, Experiment
 from hardner.renamed import with_new_names
 
@@ -32,11 +31,7 @@ def experiment(table: Mapping[str, Any], overrides: Mapping[str, Any] | None = N
 
 def read_experiment(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Experiment:
     """The experiment of a TOML (or a run's JSON) file."""
-    text = read_text(path)
-    try:
-        table = json.loads(text) if Path(path).suffix == ".json" else tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
-        raise FileError(path, f"cannot be read: {error}") from None
+    table = read_json(path) if Path(path).suffix == ".json" else read_toml(path)
     try:
         return experiment(table, overrides)
     except HardnerError as error:

@@ -3,19 +3,21 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from io import FileIO
+from itertools import chain
 from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from hardner.errors import FileError
-from hardner.files import lines
+from hardner.files import file_errors, lines
 from hardner.jobs.progress import SECONDS
-from hardner.jobs.run_folder import Diverged
+from hardner.jobs.run_folder import STATE_FOLDER, Diverged
 from hardner.meta.loop import Training, TrainingStep
 from hardner.meta.methods import Method
-from hardner.meta.terms import Term, learners
+from hardner.meta.terms import learners
 
 
 @dataclass(frozen=True)
@@ -31,20 +33,38 @@ class LogEntry:
     rate: float
     seconds: float
 
+    def __post_init__(self) -> None:
+        """Refuse what no training has written."""
+        tasks = len(self.domains)
+        if type(self.iteration) is not int or not all(type(d) is str for d in self.domains):
+            raise TypeError("no iteration")
+        for rows in (self.losses, self.weights):
+            if not isinstance(rows, dict) or not rows:
+                raise TypeError("no table of losses or weights")
+            if any([*map(type, row)] != [float] * tasks for row in rows.values()):
+                raise TypeError("no number a task")
+
 
 class TrainingLog:
     """Appends iterations to a file, in blocks: to look at a loss is to wait for the GPU."""
 
-    def __init__(self, file: BinaryIO, method: Method, training: Training) -> None:
+    def __init__(self, file: FileIO, method: Method, training: Training) -> None:
         self.loss: float | None = None
         """Mean tagging loss of the last block."""
-        self._file, self._method, self._training = file, method, training
+        self._file, self._path, self._training = file, Path(str(file.name)), training
+        self._turns = method.turns
         self._waiting: list[tuple[TrainingStep, list[str]]] = []
         self._clock = time.monotonic()
 
     def cut(self, size: int) -> None:
         """Drop what was written after a state was saved."""
-        self._file.truncate(size)
+        held = os.fstat(self._file.fileno()).st_size
+        if held < size:
+            lost = f"is cut short: {held:,} bytes, and {STATE_FOLDER} is of {size:,}"
+            raise FileError(self._path, f"{lost}; delete {STATE_FOLDER} to begin again")
+        if held > size:
+            with file_errors(self._path):
+                self._file.truncate(size)
 
     def add(self, step: TrainingStep, domains: list[str]) -> bool:
         """Keep a step; says whether a block was written."""
@@ -59,51 +79,45 @@ class TrainingLog:
         entries = [self._entry(step, domains) for step, domains in self._waiting]
         self._waiting = []
         self._clock = time.monotonic()
-        for entry in entries:
-            if not all(isfinite(v) for found in entry.losses.values() for v in found):
-                raise Diverged(f"the loss is not finite at iteration {entry.iteration}")
-            self._write(vars(entry))
+        finite = [all(map(isfinite, chain(*entry.losses.values()))) for entry in entries]
+        good = [*finite, False].index(False)
+        self._write(*map(vars, entries[:good]))
+        if good < len(entries):
+            raise Diverged(f"the loss is not finite at iteration {entries[good].iteration}")
         tags = [v for e in entries for n, f in e.losses.items() if n.startswith("tag") for v in f]
         self.loss = sum(tags) / len(tags) if tags else self.loss
-        self._file.flush()
 
     def add_devel_loss(self, iterations: int, loss: float, best: bool) -> None:
         """Write the devel loss after so many iterations."""
         self._write({"after": iterations, "devel_loss": loss, "best": best})
-        self._file.flush()
 
     def size(self) -> int:
         """Bytes of the log, once all of them are on the disk."""
         self.flush()
-        os.fsync(self._file.fileno())
+        with file_errors(self._path):
+            os.fsync(self._file.fileno())
         return os.fstat(self._file.fileno()).st_size
 
-    def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line).encode() + b"\n")
+    def _write(self, *found: Mapping[str, Any]) -> None:
+        left = "".join(json.dumps(line) + "\n" for line in found).encode()
+        with file_errors(self._path):
+            while left:  # a disk that is nearly full takes a part of it
+                left = left[self._file.write(left) :]
 
     def _entry(self, step: TrainingStep, domains: list[str]) -> LogEntry:
-        terms = terms_at(self._method, step.iteration)
+        terms = self._turns[step.iteration % len(self._turns)].outer
+        known = [term.loss for term in terms]
+        # A loss that occurs twice is named with where it is measured.
+        names = [t.loss if known.count(t.loss) == 1 else f"{t.loss}, {t.on}" for t in terms]
         losses, weights = (_rounded(t.tolist()) for t in (step.losses, step.weights))
         return LogEntry(
             step.iteration,
-            dict(zip(term_names(terms), losses, strict=True)),
+            dict(zip(names, losses, strict=True)),
             dict(zip(sorted(learners(terms)), weights, strict=True)),
             domains,
             self._training.rate_at(step.iteration),
             round(step.seconds, 6),
         )
-
-
-def terms_at(method: Method, iteration: int) -> tuple[Term, ...]:
-    """The outer terms of an iteration: all, or the one whose turn it is."""
-    outer = method.objective.outer
-    return (outer[iteration % len(outer)],) if method.alternate else outer
-
-
-def term_names(terms: Sequence[Term]) -> list[str]:
-    """The terms' losses, with where they are measured if a loss occurs twice."""
-    losses = [term.loss for term in terms]
-    return [t.loss if losses.count(t.loss) == 1 else f"{t.loss}, {t.on}" for t in terms]
 
 
 def _rounded(rows: list[list[float]]) -> list[list[float]]:
@@ -120,5 +134,5 @@ def read_log(path: Path) -> Iterator[LogEntry]:
             found = json.loads(line)
             if "iteration" in found:
                 yield LogEntry(**found)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             damaged = number

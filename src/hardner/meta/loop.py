@@ -5,7 +5,7 @@ Logging, scoring, saving and progress bars live outside it.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -107,6 +107,7 @@ class TrainingStep(NamedTuple):
     """What an iteration found; its tensors stay on the device, so that nothing waits for them."""
 
     iteration: int
+    rows: EpisodeRows
     losses: Tensor  # of each outer term and task, [terms, M]
     weights: Tensor  # of each part (in alphabetical order) and task, [parts, M]
     seconds: float  # since the iteration before
@@ -152,9 +153,7 @@ def loop(
     replay = CudaGraphRunner(
         [progress.params[n] for n in learnt] + [progress.state[k] for k in kept]
     )
-    objectives = [method.objective]
-    if method.alternate:  # one term after another, an iteration each
-        objectives = [replace(method.objective, outer=(term,)) for term in method.objective.outer]
+    objectives = method.turns
     clock = time.perf_counter()
     while progress.iteration < training.iterations:
         iteration = progress.iteration
@@ -193,7 +192,7 @@ def loop(
         losses, weights = replay(key, compute, [rate, *drawn])
         progress.iteration += 1
         now = time.perf_counter()
-        yield TrainingStep(iteration, losses, weights, now - clock)
+        yield TrainingStep(iteration, rows, losses, weights, now - clock)
         clock = now
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
+from hardner.config import Bounds, NonNegative, Section
 from hardner.errors import FileError, HardnerError
 from hardner.meta.hypergradient import MetaGradient
 from hardner.meta.inner import PROTOTYPES, InnerLoop
@@ -18,6 +19,8 @@ from hardner.meta.terms import Term, domain_term, tag_term
 from hardner.model.heads import ExtentHead, Head, Pooling, SentenceHead, domain_head
 
 Draw = Literal["tasks", "split", "shuffled", "in turn"]
+Few = Annotated[int, Bounds(1, 10_000)]
+"""Of what a machine holds or does at once: the width of a layer, the sentences of a batch."""
 
 
 @dataclass(frozen=True)
@@ -36,26 +39,38 @@ class Method:
     alternate: bool = False
     """Whether iterations take the outer terms in turn instead of together."""
 
+    @property
+    def turns(self) -> list[Objective]:
+        """What the iterations descend in turn."""
+        if not self.alternate:
+            return [self.objective]
+        return [replace(self.objective, outer=(term,)) for term in self.objective.outer]
+
 
 @dataclass(frozen=True)
-class MethodSettings:
-    """What the methods leave open: the values of an experiment."""
+class InnerSection(Section):
+    """``[inner]``: how tasks adapt in the inner loop."""
 
-    steps: int = 1
-    """Inner steps."""
-    rate: float = 1e-2
+    steps: Few = 1
+    rate: NonNegative = 1e-2
     """Inner learning rate: beta."""
     optimizer: Literal["sgd", "adamw"] = "sgd"
-    """Of the inner steps."""
-    decoder: float = 1.0
-    """What the inner rate of decoders is multiplied with."""
+    decoder: NonNegative = 1.0
+    """Factor on the learning rate of decoders."""
     fresh: bool = False
-    """Whether each task begins with a decoder of zeros."""
-    weight: float = 1.0
-    """Of the domain loss: lambda."""
+    """Whether each task starts with a zero decoder, as a new entity type does."""
     meta_gradient: MetaGradient = "first"
-    proximal: float = 0.0
-    pooling: Literal["cls", "mean", "max"] = "max"
+    proximal: NonNegative = 0.0
+    """Weight of the squared distance to the start, which implicit meta-gradients need."""
+    weight: NonNegative = 1.0
+    """Of the domain loss: lambda."""
+
+
+@dataclass(frozen=True)
+class MethodSettings(InnerSection):
+    """What the methods leave open: an experiment's values."""
+
+    pooling: Pooling = "max"
     shares: Mapping[str, float] = field(
         default_factory=lambda: {"tag": 1.0, "mtcls": 1.0, "bcls": 1.0, "mcls": 1.0}
     )
@@ -234,17 +249,13 @@ def method(name: str, settings: MethodSettings | None = None) -> Method:
 
 def heads_for(method: Method, size: int, domains: int) -> dict[str, Head]:
     """The heads that a method needs, by the name of their loss."""
-    made: dict[str, Head] = {}
-    for loss, kind in method.heads.items():
-        if loss == "domain":
-            made[loss] = domain_head(kind, size, domains)
-        elif loss == "mtcls":
-            made[loss] = ExtentHead(size)
-        elif loss == "bcls":
-            made[loss] = SentenceHead("bcls", size, 2, cast(Pooling, kind))
-        else:
-            made[loss] = SentenceHead("mcls", size, 4, cast(Pooling, kind))
-    return made
+    makers: dict[str, Callable[[str], Head]] = {
+        "domain": lambda kind: domain_head(kind, size, domains),
+        "bcls": lambda kind: SentenceHead("bcls", size, 2, cast(Pooling, kind)),
+        "mcls": lambda kind: SentenceHead("mcls", size, 4, cast(Pooling, kind)),
+        "mtcls": lambda _: ExtentHead(size),
+    }
+    return {loss: makers[loss](kind) for loss, kind in method.heads.items()}
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,14 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from io import FileIO
 from math import isfinite
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
 
+from hardner.config import Whole, make
 from hardner.errors import FileError, HardnerError
 from hardner.jobs.progress import ProgressCallback, RunProgress
 from hardner.jobs.run_folder import (
@@ -30,13 +31,12 @@ from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.experiment import Experiment
 from hardner.meta.experiments import read_experiment
 from hardner.meta.log import TrainingLog
-from hardner.meta.loop import EpisodeRows, TrainingState, devel_loss, drawing, initial_state, loop
+from hardner.meta.loop import devel_loss, drawing, initial_state, loop
 from hardner.meta.network import build_network
-from hardner.meta.source_data import SourceData, load_source_data
+from hardner.meta.source_data import load_source_data
 from hardner.model.describe import save_model
 from hardner.model.layers import Params, part_of
 from hardner.model.runtime import resolve_device
-from hardner.model.tagger import Tagger
 from hardner.vectors import ReadProgress
 
 EXPERIMENT_FILE = "experiment.json"
@@ -48,13 +48,13 @@ _FREE = ("device", "data.root", "data.catalogue")
 class RunStatus:
     """How far a run has come, beside its parameters."""
 
-    iteration: int = 0
+    iteration: Whole = 0
     """Iterations done."""
     devel: float | None = None
     """Last devel loss."""
     best: float | None = None
-    best_at: int = 0
-    waited: int = 0
+    best_at: Whole = 0
+    waited: Whole = 0
     """Devel losses since the best."""
     finished: bool = False
 
@@ -78,12 +78,11 @@ def run_experiment(
         ranks: The processes that share out the tasks of an iteration; the leading one alone reads
             and writes the folder.
     """
-    path = Path(folder)
+    path, table = Path(folder), experiment.table()
     if not ranks.leads:
-        with Path(os.devnull).open("ab") as log:
+        with Path(os.devnull).open("ab", buffering=0) as log:
             return _Run(experiment, RunFolder(path), log, on_progress, reading, ranks).go(stop)
 
-    table = experiment.table()
     with (
         open_run_folder(
             path, EXPERIMENT_FILE, table, lambda file: read_experiment(file).table(), _FREE
@@ -98,7 +97,7 @@ class _Run:
         self,
         experiment: Experiment,
         folder: RunFolder,
-        log: BinaryIO,
+        log: FileIO,
         on_progress: ProgressCallback,
         reading: ReadProgress | None,
         ranks: Ranks,
@@ -107,36 +106,59 @@ class _Run:
         self.on_progress = on_progress
         self.device = resolve_device(experiment.device)
         self.source_data = load_source_data(experiment)
-        self.fingerprint = self.source_data.fingerprint()
         method, shares = experiment.build_method(), self.source_data.shares(experiment.data.shares)
         self.method = replace(method, objective=replace(method.objective, shares=shares))
         self.training = experiment.training()
         with ranks.first():  # which keeps the word vectors it reads, for the others to find
             cache = folder.path.parent / "vectors"
             self.tagger, start = build_network(experiment, self.source_data, cache, reading)
-        self.score = _scorer(experiment, self.source_data, self.tagger, self.device, ranks)
+        self.score = self._scorer()
         self.log = TrainingLog(log, self.method, self.training)
         self.start_encoder = {n: p for n, p in start.items() if part_of(n) == "encoder"}
-        self.status = RunStatus()
-        self.progress = self._begin(start)
+        params = {n: p.to(self.device).clone() for n, p in start.items()}
+        self.progress = initial_state(params, self.method, self.training)
+        self.status, self.fingerprint = RunStatus(), self.source_data.fingerprint()
+        if ranks.leads:
+            self._resume()
         if ranks.joined:
             self._follow()
-        self.saved = self.status.iteration
+        self.progress.iteration = self.saved = self.status.iteration
 
-    def _begin(self, start: Params) -> TrainingState:
-        """From the state in the folder, if there is one, else from the very beginning."""
-        saved = self.folder.load_state(self.device) if self.ranks.leads else None
+    def _scorer(self) -> Callable[[Params], float] | None:
+        """The loss on episodes of source devel sentences, the same ones each time."""
+        devel, train = self.experiment.devel, self.experiment.train
+        if not devel.every:
+            return None
+        sources = self.source_data.devel
+        if sources is None:
+            raise HardnerError("devel.every: no source has devel sentences; set it to 0")
+        method = self.method
+        mixed = replace(method, draw="shuffled") if method.draw == "in turn" else method
+        draw = drawing(mixed, sources, train.tasks, train.shots, seed=0)
+        try:
+            draws = [draw(i) for i in range(-(-devel.episodes // train.tasks))]
+        except HardnerError as error:
+            raise HardnerError(f"devel data: {error}") from None
+        store = self.source_data.store(self.tagger, sources, self.device)
+        return lambda params: devel_loss(self.tagger, method, params, store, draws, self.ranks)
+
+    def _state(self, log: int) -> SavedState:
+        """All that a later sitting needs; ``log`` says how many bytes of the log belong to it."""
+        about = {"sentences": self.fingerprint, "log": log, "standing": asdict(self.status)}
+        return SavedState(self.progress.params, self.progress.state, about)
+
+    def _resume(self) -> None:
+        """Go on from the state in the folder, if there is one."""
+        saved = self.folder.load_state(self._state(0), self.device)
         if saved is None:
-            if self.ranks.leads:
-                self.log.cut(0)
-            params = {n: p.to(self.device).clone() for n, p in start.items()}
-            return initial_state(params, self.method, self.training)
+            self.log.cut(0)
+            return
         if saved.about["sentences"] != self.fingerprint:
             message = "its corpora have changed since it began; choose another"
             raise FileError(self.folder.path, message)
         self.log.cut(saved.about["log"])
-        self.status = RunStatus(**saved.about["standing"])
-        return TrainingState(saved.params, saved.optimizer, self.status.iteration)
+        self.status = make(RunStatus, saved.about["standing"], f"{self.folder.path}/{STATE_FOLDER}")
+        self.progress = replace(self.progress, params=saved.params, state=saved.optimizer)
 
     def _follow(self) -> None:
         """Take the leading rank's state."""
@@ -144,7 +166,6 @@ class _Run:
             raise HardnerError(f"rank {self.ranks.rank}: its corpora are not the leading rank's")
         self.status = RunStatus(**json.loads(self.ranks.told(json.dumps(asdict(self.status)))))
         self.ranks.share(self.progress.params | self.progress.state)
-        self.progress.iteration = self.status.iteration
 
     def go(self, stop: Callable[[], bool]) -> RunStatus:
         """Iterate to the end."""
@@ -162,22 +183,15 @@ class _Run:
         train, devel = self.experiment.train, self.experiment.devel
         sources = self.source_data.train
         store = self.source_data.store(self.tagger, sources, self.device)
-        rows_of = drawing(self.method, sources, train.tasks, train.shots, self.experiment.seed)
-        names = np.repeat(sources.names, [len(s) for s in sources.sentences.values()])
-        domains: dict[int, list[str]] = {}  # of the tasks that are drawn, for the log
-
-        def draw(iteration: int) -> EpisodeRows:
-            rows = rows_of(iteration)
-            domains[iteration] = names[rows.query[:, 0]].tolist()
-            return rows
-
+        draw = drawing(self.method, sources, train.tasks, train.shots, self.experiment.seed)
+        domains = np.repeat(sources.names, [len(s) for s in sources.sentences.values()])  # by row
         if not self.status.iteration:
             self._evaluate()
         how = (self.tagger, self.method, self.training)
         for step in loop(*how, store, draw, self.progress, self.ranks):
             done = step.iteration + 1
             self.status = replace(self.status, iteration=done)
-            if self.log.add(step, domains.pop(step.iteration)):
+            if self.log.add(step, domains[step.rows.query[:, 0]].tolist()):
                 self._report()
             if done == train.iterations or (devel.every and done % devel.every == 0):
                 self._evaluate()
@@ -220,31 +234,10 @@ class _Run:
 
     def _save(self) -> None:
         # The log first: a state must never know more of it than is on the disk.
-        size = self.log.size()
-        about = {"sentences": self.fingerprint, "log": size, "standing": asdict(self.status)}
-        self.folder.save_state(SavedState(self.progress.params, self.progress.state, about))
+        self.folder.save_state(self._state(self.log.size()))
         self.saved = self.status.iteration
 
     def _report(self, milestone: bool = False) -> None:
         now, total = self.status, self.training.iterations
         told = RunProgress("", now.iteration, total, self.log.loss, now.devel, milestone=milestone)
         self.on_progress(told)
-
-
-def _scorer(
-    experiment: Experiment, source_data: SourceData, tagger: Tagger, device: str, ranks: Ranks
-) -> Callable[[Params], float] | None:
-    """The loss on episodes of source devel sentences, the same ones each time."""
-    if not experiment.devel.every:
-        return None
-    if source_data.devel is None:
-        raise HardnerError("devel.every: no source has devel sentences; set it to 0")
-    method, train = experiment.build_method(), experiment.train
-    mixed = replace(method, draw="shuffled") if method.draw == "in turn" else method
-    draw = drawing(mixed, source_data.devel, train.tasks, train.shots, seed=0)
-    try:
-        draws = [draw(i) for i in range(-(-experiment.devel.episodes // train.tasks))]
-    except HardnerError as error:
-        raise HardnerError(f"devel data: {error}") from None
-    store = source_data.store(tagger, source_data.devel, device)
-    return lambda params: devel_loss(tagger, method, params, store, draws, ranks)

@@ -30,8 +30,6 @@ from hardner.model.onnx import OnnxEncoder
 from hardner.model.subwords import Pieces, Splitter
 from hardner.model.tagger import Tagger
 
-TEMPERATURES = "temperatures"
-"""The entry of a model folder's description that holds those of its heads, by domain."""
 VOCABULARY, TOKENIZER, BERT = "vocabulary.txt", "tokenizer.json", "bert.json"
 GRAPH = "encoder.onnx"
 HEADS: dict[str, type[Any]] = {
@@ -51,21 +49,19 @@ def save_model(
     folder: str | Path,
     tagger: Tagger,
     params: Params,
-    temperatures: Mapping[str, float] | None = None,
+    about: Mapping[str, Any] | None = None,
     *,
     shard_bytes: int | None = None,
     dtype: torch.dtype | None = None,
 ) -> None:
     """Write a tagger, whole or not at all; parameters that it does not have are left out.
 
-    Temperatures are those of its heads, by domain. The options are those of
+    What else is known ``about`` it stands in the same description. The options are those of
     `hardner.checkpoint.save_checkpoint`.
     """
     own = {name: params[name] for name in parameter_shapes(tagger) if name in params}
     _check_params(tagger, own)
-    config = describe_tagger(tagger)
-    if temperatures is not None:
-        config[TEMPERATURES] = dict(temperatures)
+    config = describe_tagger(tagger) | dict(about or {})
     checkpoint.save_checkpoint(
         folder, own, config, files_of(tagger), shard_bytes=shard_bytes, dtype=dtype
     )

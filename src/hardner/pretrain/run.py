@@ -18,7 +18,13 @@ from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write
 from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
-from hardner.jobs.run_folder import MODEL_FOLDER, Diverged, RunFolder, SavedState, open_run_folder
+from hardner.jobs.run_folder import (
+    MODEL_FOLDER,
+    Diverged,
+    RunFolder,
+    SavedState,
+    open_run_folder,
+)
 from hardner.model.describe import TOKENIZER
 from hardner.model.layers import Params
 from hardner.model.runtime import resolve_device
@@ -66,21 +72,19 @@ class PretrainingPlan:
         return Transformer(vocabulary, self.size, self.layers, self.heads, self.inner)
 
     def settings(self) -> dict[str, Any]:
-        """All that decides how the run ends, by name; a given tokenizer by its hash."""
+        """All that decides how the run ends, by name; given files by their hashes."""
         own = asdict(self)
         own |= own.pop("training")
-        own["start"] = short_hash(_description(self.start)) if self.start else ""
+        own["start"] = ""
+        if self.start:
+            try:
+                own["start"] = short_hash((self.start / checkpoint.CONFIG).read_bytes())
+            except OSError:
+                raise FileError(self.start, "holds no model of an earlier run") from None
         if self.tokenizer:
             own["tokenizer"] = short_hash(load_tokenizer(self.tokenizer).to_str().encode())
             del own["vocabulary"]
         return own
-
-
-def _description(model: Path) -> bytes:
-    try:
-        return (model / checkpoint.CONFIG).read_bytes()
-    except OSError:
-        raise FileError(model, "holds no model of an earlier run") from None
 
 
 class PretrainingStatus(NamedTuple):
@@ -103,39 +107,27 @@ def run_pretraining(
     on_progress: ProgressCallback = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> PretrainingStatus:
-    """Pre-train to the end, or until told to stop, which leaves a state to go on from.
+    """Pre-train to the end, or until told to ``stop``, which leaves a state to go on from.
 
-    Args:
-        texts: Files with a sentence a line, plain, .gz or .xz.
-        folder: New, or that of the same run.
-        plan: What to do.
-        without: A folder of known corpora, whose devel and test sentences are left out.
-        device: auto, cpu or cuda.
-        every: Steps between two states.
-        on_progress: Progress callback.
-        stop: Asked after each step.
+    The texts are files with a sentence a line, and the folder is new, or that of the same run.
+    Lines equal to a devel or test sentence of the corpora in the folder ``without`` are left out;
+    a state is saved after ``every`` so many steps.
     """
     device = resolve_device(device)
     on_progress(RunProgress("reading the text"))
     text = PlainText(map(Path, texts), held_out(without))
     identity = text.identity()
     with open_run_folder(Path(folder), _SETTINGS, {**plan.settings(), **identity}) as held:
-        tokenizer = _tokenizer(plan, text, held.path / TOKENIZER, on_progress)
+        path = held.path / TOKENIZER
+        if not path.is_file():  # the first session
+            on_progress(RunProgress("learning the tokenizer"))
+            given = load_tokenizer(plan.tokenizer) if plan.tokenizer else None
+            with atomic_write(path) as file:
+                file.write((given or train_tokenizer(text, plan.vocabulary)).to_str())
+        tokenizer = load_tokenizer(path)
         on_progress(RunProgress("encoding the text"))
         encoded = load_encoded(text, identity, tokenizer, held.path)
         return _Run(plan, held, tokenizer, encoded, device, on_progress).go(every, stop)
-
-
-def _tokenizer(
-    plan: PretrainingPlan, text: PlainText, path: Path, on_progress: ProgressCallback
-) -> Tokenizer:
-    """That of the run; put there in its first session."""
-    if not path.is_file():
-        on_progress(RunProgress("learning the tokenizer"))
-        given = load_tokenizer(plan.tokenizer) if plan.tokenizer else None
-        with atomic_write(path) as file:
-            file.write((given or train_tokenizer(text, plan.vocabulary)).to_str())
-    return load_tokenizer(path)
 
 
 class _Run:
@@ -152,31 +144,35 @@ class _Run:
         self.tokenizer, self.encoded, self.device = tokenizer, encoded, device
         self.transformer = plan.transformer(tokenizer.get_vocab_size())
         self.history: list[dict[str, float]] = []
-        self.optimizer = self._begin(plan.start)
+        self._begin(plan.start)
         self.since_report, self.since_state = Meter(), Meter()
 
-    def _begin(self, start: Path | None) -> Muon:
+    def _begin(self, start: Path | None) -> None:
         """From the state in the folder, if there is one, else from the very beginning."""
-        decay, saved = self.training.weight_decay, self.folder.load_state(self.device)
-        if saved:
-            self.history = list(saved.about["history"])
-            step, late = saved.about["step"], saved.about["late"]
-            return Muon(saved.params, decay, saved.optimizer, step, late)
+        decay = self.training.weight_decay
         fresh = init_masked(self.transformer, torch.Generator().manual_seed(self.training.seed))
         known = checkpoint.load_checkpoint(start).tensors if start else {}
         fit = {n: t for n, t in known.items() if n in fresh and t.shape == fresh[n].shape}
         params = {n: p.to(self.device) for n, p in (fresh | fit).items()}
-        return Muon(params, decay, late=fit)
+        self.optimizer = Muon(params, decay, late=fit)
+        if saved := self.folder.load_state(self._state(), self.device):
+            self.history = list(saved.about["history"])
+            step, late = saved.about["step"], saved.about["late"]
+            self.optimizer = Muon(saved.params, decay, saved.optimizer, step, late)
+
+    def _state(self) -> SavedState:
+        optimizer = self.optimizer
+        about = {"step": optimizer.steps, "history": self.history, "late": sorted(optimizer.late)}
+        return SavedState(optimizer.params, optimizer.state, about)
 
     def go(self, every: int, stop: Callable[[], bool]) -> PretrainingStatus:
         """Step to the end, then write the model."""
-        steps = self.training.steps
         try:
             self._iterate(every, stop)
         except Diverged as error:
             message = f"{error} at step {self.optimizer.steps}; lower the rate"
             raise FileError(self.folder.path, message) from None
-        finished = self.optimizer.steps == steps
+        finished = self.optimizer.steps == self.training.steps
         if finished:
             about: dict[str, Any] = {"pretraining": asdict(self.training), "history": self.history}
             about |= {"lines": self.encoded.lines, "left_out": self.encoded.left_out}
@@ -204,8 +200,7 @@ class _Run:
         step = self.optimizer.steps
         loss, speed = _finite(self.since_state)
         self.history.append({"step": step, "loss": loss, "pieces_per_second": round(speed)})
-        about = {"step": step, "history": self.history, "late": sorted(self.optimizer.late)}
-        self.folder.save_state(SavedState(self.optimizer.params, self.optimizer.state, about))
+        self.folder.save_state(self._state())
         self.since_report.read()
         self._report(loss, speed, milestone=True)
 

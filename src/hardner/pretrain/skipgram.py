@@ -4,14 +4,14 @@ import logging
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hardner.errors import HardnerError
+from hardner.errors import HardnerError, import_extra
 from hardner.files import atomic_binary
 from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
 from hardner.pretrain.text import PlainText, held_out
@@ -76,14 +76,9 @@ def train_vectors(
     without: str | Path | None = None,
     on_progress: ProgressCallback = lambda _: None,
 ) -> TrainedVectors:
-    """Train word vectors on text files and write them in word2vec's binary layout.
+    """Train word vectors on files with a sentence a line; write them in word2vec's binary layout.
 
-    Args:
-        texts: Files with a sentence a line, plain, .gz or .xz.
-        out: The file; it takes its place when all is done.
-        how: How to train.
-        without: A folder of known corpora, whose devel and test sentences are left out.
-        on_progress: Progress callback.
+    Devel and test sentences of the known corpora in the folder ``without`` are left out.
     """
     with atomic_binary(out) as file:  # a place that cannot be written is found before the work
         on_progress(RunProgress("reading the text"))
@@ -135,10 +130,7 @@ def train_skipgram(
     text: NumberedWords, how: SkipGram, on_progress: ProgressCallback = lambda _: None
 ) -> _Floats:
     """A vector for each word, [V, D]."""
-    try:
-        models: Any = import_module("gensim.models")
-    except ImportError:
-        raise HardnerError("word vectors need gensim: pip install hardner[vectors]") from None
+    models = import_extra("gensim.models", "vectors")
     logging.getLogger("gensim").setLevel(logging.ERROR)  # it warns where a text is short
     model = models.Word2Vec(
         sg=1,
@@ -164,24 +156,28 @@ class EpochLines:
     def __init__(self, text: NumberedWords, epochs: int, on_progress: ProgressCallback) -> None:
         self._words = np.array(text.words, dtype=object)
         self._ids, self._ends = text.ids, np.flatnonzero(text.ids == END_OF_LINE)
-        self._on_progress, self._epochs = on_progress, epochs
-        self._epoch = 0
+        self._on_progress, self._done = on_progress, 0
         self.total = int(text.counts.sum())
+        """Words of an epoch."""
+        self._all = epochs * self.total
 
     def __iter__(self) -> Iterator[list[str]]:
-        total, done = self._epochs * self.total, self._epoch * self.total
         recent, epoch = Meter(), Meter()
-        for start, end in zip(self._ends[:-1], self._ends[1:], strict=True):
+        for start, end in pairwise(self._ends):
             for at in range(start + 1, end, _LONGEST):
                 line = self._words[self._ids[at : min(end, at + _LONGEST)]].tolist()
                 yield line
-                done += len(line)
+                self._done += len(line)
                 recent.add(len(line))
                 epoch.add(len(line))
                 if recent.due:
-                    self._on_progress(RunProgress("", done, total, speed=recent.read()[1]))
-        self._epoch += 1
-        self._on_progress(RunProgress("", done, total, speed=epoch.read()[1], milestone=True))
+                    self._report(recent)
+        self._report(epoch, milestone=True)
+
+    def _report(self, meter: Meter, milestone: bool = False) -> None:
+        speed = meter.read()[1]
+        told = RunProgress("", self._done, self._all, speed=speed, milestone=milestone)
+        self._on_progress(told)
 
 
 def write_word2vec(file: BinaryIO, words: Sequence[str], table: _Floats) -> None:

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -93,19 +95,22 @@ def load_encoded(
     text: PlainText, identity: Mapping[str, str], tokenizer: Tokenizer, folder: Path
 ) -> EncodedText:
     """The subwords of a text with this identity, kept in the folder from the first time on."""
-    about = folder / IDS_ABOUT
+    path, about = folder / IDS_FILE, folder / IDS_ABOUT
     key = {**identity, "tokenizer": short_hash(tokenizer.to_str().encode())}
-    known = json.loads(about.read_bytes()) if about.is_file() else {}
+    known = files.read_json(about) if about.is_file() else {}
     if not known.items() >= key.items():
-        _write_array(folder / IDS_FILE, encode_text(tokenizer, text))
+        _write_array(path, encode_text(tokenizer, text))
         known = {**key, "lines": text.lines, "left_out": text.left_out}
         with files.atomic_write(about) as file:
             file.write(json.dumps(known) + "\n")
-    try:
-        ids = np.load(folder / IDS_FILE, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise FileError(folder / IDS_FILE, f"damaged: {error}; delete {about}") from None
-    return EncodedText(ids, known["lines"], known["left_out"])
+    lines, left_out = known.get("lines"), known.get("left_out")
+    if type(lines) is not int or type(left_out) is not int:
+        raise FileError(about, "damaged; delete it, and the text is encoded anew")
+    ids = _map_array(path)
+    if ids is None or ids.max(initial=0) >= tokenizer.get_vocab_size():
+        message = "damaged: not the subwords that were written"
+        raise FileError(path, f"{message}; delete {about}, and the text is encoded anew")
+    return EncodedText(ids, lines, left_out)
 
 
 def encode_text(tokenizer: Tokenizer, lines: Iterable[str]) -> Iterator[bytes]:
@@ -127,8 +132,22 @@ def encode_text(tokenizer: Tokenizer, lines: Iterable[str]) -> Iterator[bytes]:
 def _write_array(path: Path, runs: Iterable[bytes]) -> None:
     """An .npy file; its header, as long for every length, is written again once that is known."""
     with files.atomic_binary(path) as file:
-        about = {"descr": _ID.str, "fortran_order": False, "shape": (0,)}
-        write_array_header_1_0(file, about)
+        file.write(_header(0))
         size = sum(file.write(run) for run in runs)
         file.seek(0)
-        write_array_header_1_0(file, about | {"shape": (size // _ID.itemsize,)})
+        file.write(_header(size // _ID.itemsize))
+
+
+def _map_array(path: Path) -> NDArray[np.uint16] | None:
+    """The array in such a file, mapped into memory; None where it is none."""
+    with files.file_errors(path), path.open("rb") as file:
+        count = (os.fstat(file.fileno()).st_size - len(_header(0))) // _ID.itemsize
+        if count < 0 or file.read(len(_header(0))) != _header(count):
+            return None
+        return np.memmap(file, _ID, "c", file.tell(), (count,))
+
+
+def _header(count: int) -> bytes:
+    held = BytesIO()
+    write_array_header_1_0(held, {"descr": _ID.str, "fortran_order": False, "shape": (count,)})
+    return held.getvalue()

@@ -1,5 +1,6 @@
 """Decoding: one pass of the encoder, Viterbi for every head, a probability for every span."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -25,6 +26,10 @@ from hardner.schemes import tags_to_spans
 from hardner.tag.uncertainty import entropies
 from hardner.tag.windows import ScoredMention, TagRun, tag_runs
 from hardner.types import Sentence
+
+# oneDNN keeps 1,024 prepared products, one for each shape, and most batches have a shape of their
+# own: hundreds of megabytes that are hardly ever used again. It reads this when it first computes.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 _PADDED_WIDTH: dict[str, Callable[[int], int]] = {
     "cpu": lambda width: width + width % 2,

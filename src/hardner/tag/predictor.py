@@ -1,17 +1,18 @@
 """A model at work: text or tokens in, entities with calibrated scores out."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torch
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
-from hardner.model.describe import TEMPERATURES, load_model, save_model
+from hardner.model.describe import load_model, save_model
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
 from hardner.model.runtime import resolve_device
@@ -28,28 +29,43 @@ from hardner.tag.windows import (
     windows_of,
     windows_of_tokens,
 )
-from hardner.types import Document, Entity, Sentence, Span
+from hardner.types import Document, Entity, Progress, Sentence, Span
+
+if TYPE_CHECKING:
+    from hardner.adapt.examples import LabelledData, UnlabelledData
+    from hardner.adapt.workflow import AdaptationReport
 
 BUNDLED_MODEL = Path(__file__).parents[1] / "assets" / "model"
 BUNDLED_START = BUNDLED_MODEL.with_name("start")
-"""Whose encoder the bundled model's adaptations begin with."""
+"""Whose encoder the bundled model's adaptations begin with, and those of models made from it."""
+TEMPERATURES, LEARNT, START = "temperatures", "learnt", "start"
+"""What a folder says of a predictor beside its network."""
+_BUNDLED = "bundled"
+
+if hasattr(os, "register_at_fork"):  # no such thing on Windows
+    # OpenMP's threads do not outlive a fork, and who waits for them waits for ever.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 _Item = TypeVar("_Item")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Predictor:
     """A tagger with its parameters, ready to be used, from several threads if need be."""
 
     tagger: Tagger
-    params: Params = field(repr=False)
+    params: Params
     temperatures: tuple[float, ...] = ()
     """Of each head: what its scores are divided by before they become probabilities (1)."""
     device: str = "cpu"
     """``cpu``, ``cuda`` (or ``cuda:1`` and so on), or ``auto``, which is either."""
     start: Path | None = None
     """The folder of the model with whose encoder new types begin; None: with this one's own."""
-    _engine: Engine | BranchedEngine = field(init=False, repr=False)
+    learnt: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """By domain, hashes of the sentences that a head was adapted to: they cannot judge it."""
+    report: "AdaptationReport | None" = None
+    """Of the adaptation that made this predictor; no part of a folder."""
+    _engine: Engine | BranchedEngine = field(init=False)
 
     def __post_init__(self) -> None:
         temperatures = self.temperatures or (1.0,) * len(self.tagger.tag_sets)
@@ -74,13 +90,25 @@ class Predictor:
         if not folder.is_dir():
             raise FileError(folder, "no such model folder")
         tagger, params = load_model(folder)
-        start = BUNDLED_START if path is None else None
-        return cls(tagger, params, _temperatures(folder, tagger), device, start)
+        about = json.loads((folder / checkpoint.CONFIG).read_bytes()).get("config", {})
+        known = _by_domain(about, TEMPERATURES, folder, tagger, _is_temperature)
+        learnt = _by_domain(about, LEARNT, folder, tagger, _are_texts)
+        temperatures = tuple(float(known.get(domain, 1.0)) for domain in tagger.domains)
+        start = BUNDLED_START if path is None or about.get(START) == _BUNDLED else None
+        return cls(tagger, params, temperatures, device, start, learnt)
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, whole or not at all; an earlier model there is replaced."""
-        temperatures = dict(zip(self.tagger.domains, self.temperatures, strict=True))
-        save_model(path, self.tagger, self.params, temperatures)
+        about: dict[str, Any] = {
+            TEMPERATURES: dict(zip(self.tagger.domains, self.temperatures, strict=True)),
+            LEARNT: {domain: sorted(texts) for domain, texts in self.learnt.items()},
+        }
+        if self.start == BUNDLED_START:
+            about[START] = _BUNDLED
+        save_model(path, self.tagger, self.params, about)
+
+    def __repr__(self) -> str:
+        return f"Predictor({', '.join(self.labels)}; {self.device})"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -90,13 +118,20 @@ class Predictor:
 
     def check_labels(self, labels: Collection[str] | None) -> None:
         """Refuse a label that no head knows."""
+        if isinstance(labels, str):
+            raise HardnerError(f"labels are a list or a set: labels=[{labels!r}]")
         if unknown := sorted(set(labels or ()) - set(self.labels)):
             known = ", ".join(self.labels) or "none"
             raise HardnerError(f"the model has no label {unknown[0]!r}; its labels are {known}")
 
-    def __call__(self, text: str) -> list[Entity]:
-        """The entities of a text by start, end and label; its sentences are found."""
-        return next(self.pipe([text]))
+    def __call__(
+        self, text: str, *, labels: Collection[str] | None = None, min_score: float = 0.0
+    ) -> list[Entity]:
+        """The entities of a text by start, end and label; its sentences are found.
+
+        Arguments are those of `pipe`.
+        """
+        return next(self.pipe([text], labels=labels, min_score=min_score))
 
     def pipe(
         self,
@@ -115,11 +150,12 @@ class Predictor:
             labels: Only these.
             min_score: Only entities that are as probable as that.
         """
-        named = (Document("", text) for text in texts)
-        for document in self.documents(
-            named, batch_size=batch_size, labels=labels, min_score=min_score
-        ):
-            yield list(document.entities)
+        if isinstance(texts, str):
+            raise HardnerError("pipe takes many texts, and this is one; call the tagger with it")
+        tagged = self.documents(
+            map(_document_of, texts), batch_size=batch_size, labels=labels, min_score=min_score
+        )
+        return (list(document.entities) for document in tagged)
 
     def documents(
         self,
@@ -135,8 +171,8 @@ class Predictor:
         are those of `pipe`.
         """
         cut = ((document, windows_of(document)) for document in docs)
-        for document, mentions in self._mentions(cut, batch_size, labels, min_score):
-            yield attach_mentions(document, mentions)
+        tagged = self._mentions(cut, batch_size, labels, min_score)
+        return (attach_mentions(document, mentions) for document, mentions in tagged)
 
     def spans(
         self,
@@ -194,18 +230,31 @@ class Predictor:
 
     def adapt(
         self,
-        sentences: Sequence[Sentence],
+        labelled: "LabelledData",
         label: str | None = None,
         *,
-        unlabelled: Iterable[Sentence] | None = None,
+        unlabelled: "UnlabelledData | None" = None,
         keep: bool = False,
-        on_progress: Callable[..., None] | None = None,
+        seed: int = 0,
+        force: bool = False,
+        on_progress: Progress | None = None,
     ) -> "Predictor":
-        """A predictor for a new type of entity, learnt from a few labelled sentences."""
+        """A predictor for a new type of entity, learnt from a few labelled sentences.
+
+        Its ``report`` says what to expect. Arguments are those of
+        `hardner.adapt.workflow.adapt_predictor`.
+        """
         from hardner.adapt.workflow import adapt_predictor
 
         outcome = adapt_predictor(
-            self, sentences, label, unlabelled=unlabelled, keep=keep, on_progress=on_progress
+            self,
+            labelled,
+            label,
+            unlabelled=unlabelled,
+            keep=keep,
+            seed=seed,
+            force=force,
+            on_progress=on_progress,
         )
         return outcome.predictor
 
@@ -226,6 +275,8 @@ class Predictor:
         domain: str | None = None,
     ) -> Iterator[tuple[_Item, list[ScoredMention]]]:
         """Tag the windows of items, in order; ``encoded`` are the texts of all their windows."""
+        if not 0 <= min_score <= 1:
+            raise HardnerError(f"min_score is a probability, from 0 to 1; got {min_score}")
         heads, size = self._heads(labels), self._size(batch_size)
         if domain is not None:
             heads = tuple(head for head in heads if self.tagger.domains[head] == domain)
@@ -285,11 +336,26 @@ def load(
     return follow_guidelines(Predictor.load(device=device), guidelines)
 
 
-def _temperatures(folder: Path, tagger: Tagger) -> tuple[float, ...]:
-    """Of each head; 1 where the folder, which may be an old one, tells none."""
-    raw = json.loads((folder / checkpoint.CONFIG).read_bytes()).get("config", {})
-    raw = raw.get(TEMPERATURES, {})
+def _document_of(text: str) -> Document:
+    if not isinstance(text, str):
+        raise HardnerError(f"a text to tag is a string, got {type(text).__name__}")
+    return Document("", text)
+
+
+def _by_domain(
+    config: Mapping[str, Any], name: str, folder: Path, tagger: Tagger, right: Callable[[Any], bool]
+) -> dict[str, Any]:
+    """What a folder, which may be an old one or another tool's, says of heads."""
+    raw = config.get(name, {})
     known = isinstance(raw, dict) and raw.keys() <= set(tagger.domains)
-    if not known or not all(isinstance(t, int | float) and 0 < t < 1e6 for t in raw.values()):
-        raise FileError(folder / checkpoint.CONFIG, f"damaged: odd {TEMPERATURES}: {raw}")
-    return tuple(float(raw.get(domain, 1.0)) for domain in tagger.domains)
+    if not known or not all(map(right, raw.values())):
+        raise FileError(folder / checkpoint.CONFIG, f"damaged: odd {name}: {raw}")
+    return dict(raw)
+
+
+def _is_temperature(value: object) -> bool:
+    return isinstance(value, int | float) and 0 < value < 1e6
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, int) for text in value)

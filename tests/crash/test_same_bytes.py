@@ -1,0 +1,67 @@
+"""The same command writes the same bytes, however the work is cut up."""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crash.hunt import opened
+from crash.trials import Bench
+
+from hardner.tag.predictor import BUNDLED_MODEL
+
+TAG = ("tag", "in.jsonl", "--out", "out.jsonl")
+ADAPT = ("adapt", "drugs.tsv", "--model", "start", "--out", "new")
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    for extra in ("spacy", "pyarrow", "fastapi"):
+        pytest.importorskip(extra, reason=f"{extra} is an extra")
+    with opened(tmp_path_factory.mktemp("same")) as made:
+        yield made
+
+
+def written(bench: Bench, arguments: tuple[str, ...], name: str, **how: object) -> bytes:
+    """What a command writes to a file, or to standard output where there is no name."""
+    bench.reset()
+    ended = bench.run(arguments, **how)
+    assert ended.code == 0, ended.err
+    return (bench.folder / name).read_bytes() if name else ended.out.encode()
+
+
+@pytest.mark.parametrize("model", ["model", "start", str(BUNDLED_MODEL)])
+def test_tagging(bench: Bench, model: str) -> None:
+    if not Path(bench.inputs, model).is_dir():
+        pytest.skip("no model comes with this package")
+    one = written(bench, (*TAG, "--model", model), "out.jsonl", threads=1)
+    assert one.count(b'"start"') > 5
+    assert written(bench, (*TAG, "--model", model), "out.jsonl", threads=2) == one
+    for size in ("1", "7", "64"):
+        assert written(bench, (*TAG, "--model", model, "--batch-size", size), "out.jsonl") == one
+    source = str(bench.inputs / "in.jsonl")
+    assert (
+        written(bench, ("tag", "-", "--model", model, "--to", "jsonl"), "", **{"in": source}) == one
+    )
+
+
+def test_the_order_of_documents(bench: Bench) -> None:
+    lines = (bench.inputs / "in.jsonl").read_text().splitlines()
+    mixed = random.Random(1).sample(lines, len(lines))
+    (bench.inputs / "mixed.jsonl").write_text("".join(f"{line}\n" for line in mixed))
+    found = written(bench, ("tag", "mixed.jsonl", "--out", "out.jsonl"), "out.jsonl")
+    straight = written(bench, TAG, "out.jsonl")
+    assert sorted(found.splitlines()) == sorted(straight.splitlines())
+    assert [json.loads(line)["id"] for line in found.splitlines()] == [
+        json.loads(line)["id"] for line in mixed
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_adapting_with_the_same_threads(bench: Bench, threads: int) -> None:
+    names = ("new/weights.safetensors", "new/config.json")
+    first = [written(bench, ADAPT, name, threads=threads) for name in names]
+    assert [written(bench, ADAPT, name, threads=threads) for name in names] == first
+    other = (*ADAPT, "--seed", "1")
+    assert written(bench, other, names[0], threads=threads) != first[0]

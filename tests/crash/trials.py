@@ -1,0 +1,344 @@
+"""A command is stopped in some way, looked at, and run once more."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from crash.commands import Command, comparable
+
+from hardner.unfinished import TEMPORARY
+
+Snapshot = Mapping[str, bytes]
+"""The files of a folder by name, and its folders, whose names end in a slash."""
+PATIENCE = 120.0
+_MILESTONE = re.compile(r"[\d,]+ of [\d,]+: ")
+"""How the lines begin that a run says on the way; its speed is among them."""
+_PLACE = re.compile(r'File ".*/hardner/([^"]+)", line (\d+)')
+
+
+class Server:
+    """Runs commands in forks of a process that has everything imported."""
+
+    def __init__(self, environment: Mapping[str, str] = {}) -> None:
+        own = {"OMP_NUM_THREADS": "1", "HARDNER_COMMIT": "test", "COLUMNS": "400", **environment}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "crash.server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[1],
+            env={**os.environ, **own},
+        )
+        assert self._process.stdout and self._process.stdout.readline() == "ready\n"
+
+    def start(self, **request: Any) -> int:
+        """The process id of a command."""
+        return self._ask(request)
+
+    def wait(self, pid: int) -> int:
+        """The exit code of a command, or minus the signal that ended it."""
+        return self._ask({"wait": pid})
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+    def _ask(self, request: Mapping[str, Any]) -> int:
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer: int = json.loads(self._process.stdout.readline())
+        return answer
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A command that nothing disturbs."""
+
+    before: Snapshot
+    after: Snapshot
+    events: int
+    """How often it does something to files."""
+    seconds: float
+    err: str
+
+
+@dataclass
+class Bench:
+    """A folder in which commands are run, and what they are given."""
+
+    server: Server
+    inputs: Path
+    folder: Path
+    """Where a command runs; always the same, as outputs may name it."""
+    old: dict[str, Path] = field(default_factory=dict)
+    """By command, a folder with what an earlier one left."""
+
+    def reset(self, command: Command | None = None, old: bool = False) -> Snapshot:
+        """The inputs anew, and what an earlier command left if that is asked for."""
+        self.folder.mkdir(exist_ok=True)
+        for path in self.folder.iterdir():  # not the folder itself, which may be a mount
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.copytree(self.inputs, self.folder, dirs_exist_ok=True)
+        if command and old:
+            for name in command.old:
+                source, target = self.old[command.name] / name, self.folder / name
+                (shutil.copytree if source.is_dir() else shutil.copy2)(source, target)
+        return snapshot(self.folder)
+
+    def begin(self, arguments: tuple[str, ...], name: str = "said", **how: Any) -> int:
+        """Start a command."""
+        said = {key: str(self.folder.with_name(f"{name}.{key}")) for key in ("out", "err")}
+        for path in said.values():  # empty from the start, for whoever waits for a line
+            Path(path).write_text("")
+        return self.server.start(folder=str(self.folder), arguments=arguments, **{**said, **how})
+
+    def end(self, pid: int, name: str = "said") -> Ended:
+        """Wait for a command."""
+        code = self.server.wait(pid)
+        out, err = (self.folder.with_name(f"{name}.{key}") for key in ("out", "err"))
+        return Ended(code, _text(out), _text(err))
+
+    def run(self, arguments: tuple[str, ...], **how: Any) -> Ended:
+        """Run a command to its end."""
+        return self.end(self.begin(arguments, **how))
+
+    def reference(self, command: Command, old: bool = False) -> Reference:
+        """Run it undisturbed."""
+        before = self.reset(command, old)
+        counted = self.folder.with_name("events")
+        began = time.monotonic()
+        ended = self.run(command.arguments, events=str(counted))
+        seconds = time.monotonic() - began
+        assert ended.code == 0, ended.err
+        after = snapshot(self.folder)
+        return Reference(before, after, int(counted.read_text()), seconds, ended.err)
+
+    def make_old(self, command: Command) -> None:
+        """Keep what the command makes of its other input."""
+        self.reset()
+        assert self.run(command.other).code == 0
+        kept = self.folder.with_name(f"old {command.name}")
+        shutil.copytree(self.folder, kept)
+        self.old[command.name] = kept
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.is_file() else ""
+
+
+def snapshot(folder: Path) -> Snapshot:
+    """What lies there, without how long things took."""
+    held = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        held[f"{name}/" if path.is_dir() else name] = (
+            b"" if path.is_dir() else comparable(name, path.read_bytes())
+        )
+    return held
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a name is one of what is not finished."""
+    parts = name.rstrip("/").split("/")
+    return any(
+        part.startswith(TEMPORARY) or part.endswith((".part", ".part.job")) for part in parts
+    )
+
+
+def damage(command: Command, reference: Reference, now: Snapshot) -> list[str]:
+    """What is lost or half-written after a command was stopped."""
+    before, after = reference.before, reference.after
+    found = [f"lost: {name}" for name in before if name in after and name not in now]
+    for name, content in now.items():
+        if is_leftover(name) or name.startswith(command.growing or "?"):
+            continue
+        if content not in (before.get(name), after.get(name)):
+            found.append(f"half-written: {name}")
+    for place in command.old:
+        held = _below(place, now)
+        if held != _below(place, after) and held != _below(place, before):
+            found.append(f"neither the old nor the new: {place}")
+    return found
+
+
+def _below(place: str, files: Snapshot) -> Snapshot:
+    return {n: c for n, c in files.items() if n == place or n.startswith(f"{place}/")}
+
+
+def difference(reference: Reference, now: Snapshot) -> list[str]:
+    """What is not as an undisturbed command leaves it."""
+    after = reference.after
+    return [
+        *(f"left behind: {name}" for name in now if name not in after),
+        *(f"missing: {name}" for name in after if name not in now),
+        *(f"differs: {name}" for name in after if name in now and after[name] != now[name]),
+    ]
+
+
+def said_wrong(reference: Reference, ended: Ended, codes: tuple[int, ...]) -> list[str]:
+    """A traceback, more than a line beside what is always said, or another exit code."""
+    usual = set(reference.err.splitlines())
+    lines = ended.err.splitlines()
+    own = [line for line in lines if line not in usual and not _MILESTONE.match(line)]
+    found = []
+    if "Traceback" in ended.err:
+        places = _PLACE.findall(ended.err)
+        found.append(f"traceback: {lines[-1][:200]} at {' '.join(places[-1]) if places else '?'}")
+    elif len(own) > 1:
+        found.append(f"{len(own)} lines: {own[0]} ... {own[-1]}")
+    if ended.code not in codes:
+        found.append(f"exit {ended.code} instead of {' or '.join(map(str, codes))}")
+    return found
+
+
+def run_again(bench: Bench, command: Command, reference: Reference, resume: bool) -> list[str]:
+    """The same command once more ends as if nothing had been."""
+    ended = bench.run((*command.arguments, *(command.again if resume else ())))
+    if ended.code and difference(reference, snapshot(bench.folder)):  # else it was done before
+        return [f"run again: exit {ended.code}: {(ended.err.splitlines() or [''])[-1]}"]
+    return [f"run again: {one}" for one in difference(reference, snapshot(bench.folder))]
+
+
+def killed(
+    bench: Bench, command: Command, reference: Reference, rng: Random, old: bool, number: int
+) -> list[str]:
+    """Stop it by a signal: at something that it does to files, or at any moment."""
+    bench.reset(command, old)
+    if rng.random() < 0.6 and reference.events:
+        at = rng.randint(1, reference.events)
+        ended = bench.run(command.arguments, at=at, signal=int(number))
+    else:
+        pid = bench.begin(command.arguments)
+        time.sleep(rng.random() * reference.seconds)
+        os.kill(pid, number)
+        ended = bench.end(pid)
+    if number == signal.SIGKILL:
+        found = [] if ended.code in (0, -signal.SIGKILL) else [f"exit {ended.code}"]
+    else:
+        found = said_wrong(reference, ended, (0, 128 + number, -number))
+    found += damage(command, reference, snapshot(bench.folder))
+    resume = bool(command.again) and rng.random() < 0.5
+    return found + run_again(bench, command, reference, resume)
+
+
+def too_large(bench: Bench, command: Command, reference: Reference, rng: Random) -> list[str]:
+    """No file may grow beyond a size, as where a quota or a disk ends."""
+    bench.reset(command, bool(command.old))
+    sizes = [len(c) for n, c in reference.after.items() if reference.before.get(n) != c and c]
+    ended = bench.run(command.arguments, file_size=rng.randint(1, max(sizes)))
+    return _refused(bench, command, reference, ended)
+
+
+def full_disk(bench: Bench, command: Command, reference: Reference, rng: Random) -> list[str]:
+    """A file system without room for all of it."""
+    free = sum(len(c) for n, c in reference.after.items() if reference.before.get(n) != c)
+    used = sum(-(-len(c) // 4096) * 4096 for c in reference.before.values())
+    room = used + 4 * 4096 + rng.randrange(free + 4096)
+    with mounted(bench.folder, f"size={room}"):
+        bench.reset(command)
+        ended = bench.run(command.arguments)
+        found = _refused(bench, command, reference, ended, again=False)
+        _mount("-o", "remount,size=1g", str(bench.folder))
+        return found + run_again(bench, command, reference, resume=False)
+
+
+def read_only(bench: Bench, command: Command, reference: Reference) -> list[str]:
+    """A folder that cannot be written."""
+    bench.reset(command, bool(command.old))
+    _mount("--bind", str(bench.folder), str(bench.folder))
+    try:
+        _mount("-o", "remount,ro,bind", str(bench.folder))
+        ended = bench.run(command.arguments)
+        found = said_wrong(reference, ended, (1,))
+        found += [
+            f"{one} (read-only)" for one in damage(command, reference, snapshot(bench.folder))
+        ]
+    finally:
+        subprocess.run(["umount", bench.folder], check=True)
+    return found + run_again(bench, command, reference, resume=False)
+
+
+def full_device(bench: Bench, command: Command, reference: Reference) -> list[str]:
+    """Standard output, or the file that is written, takes nothing."""
+    bench.reset()
+    found = said_wrong(reference, bench.run(command.arguments, out="/dev/full"), (0, 1))
+    if command.to_device:
+        bench.reset()
+        found += said_wrong(reference, bench.run(command.to_device), (1,))
+    return found
+
+
+def _refused(
+    bench: Bench, command: Command, reference: Reference, ended: Ended, again: bool = True
+) -> list[str]:
+    found = said_wrong(reference, ended, (0, 1))
+    if ended.code == 0:
+        return found + difference(reference, snapshot(bench.folder))
+    found += damage(command, reference, snapshot(bench.folder))
+    return found + (run_again(bench, command, reference, resume=False) if again else [])
+
+
+def two_at_once(bench: Bench, command: Command, *references: Reference) -> list[str]:
+    """Two for one output: one of them is refused by a line, or the last of them stays, whole."""
+    bench.reset()
+    both = {"one": command.arguments, "two": command.other}
+    pids = [bench.begin(arguments, name) for name, arguments in both.items()]
+    ended = [bench.end(pid, name) for pid, name in zip(pids, both, strict=True)]
+    pairs = list(zip(references, ended, strict=True))
+    found = [problem for pair in pairs for problem in said_wrong(*pair, (0, 1))]
+    done = [reference for reference, end in pairs if end.code == 0]
+    if not done:
+        return [*found, "both were refused"]
+    now = snapshot(bench.folder)
+    if all(difference(reference, now) for reference in done):
+        found += [f"neither's output: {one}" for one in difference(done[0], now)]
+    return found
+
+
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[None]:
+    """A file system in memory at this place."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    _mount("-t", "tmpfs", "-o", options, "tmpfs", str(folder))
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def _mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True, capture_output=True)
+
+
+def can_mount(folder: Path) -> bool:
+    """Whether this process may mount file systems."""
+    try:
+        with mounted(folder, "size=1m"):
+            return True
+    except (OSError, subprocess.CalledProcessError):
+        return False
