@@ -98,7 +98,7 @@ relations) # MT-BioNER, Figure 3; multi-granularity, Figures 4 to 6
         multigranularity/bc5cdr-chem multigranularity/bc2gm \
         --pairs --out results/multigranularity "$@"
     python experiments/study/curves.py mtbioner/four mtbioner/four-in-turn \
-        --corpora BC2GM,BC5CDR,NCBI-disease,JNLPBA --out results/mtbioner "$@"
+        --out results/mtbioner "$@"
     ;;
 figures) # of docs/results.md
     hardner plot shots results/few_shot.jsonl --out docs/images/few-shot.svg \

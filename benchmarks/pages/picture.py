@@ -13,7 +13,7 @@ from hardner.evaluate.results import load_results
 
 LINES = (
     ("hardner", "hardner", ("hardner", "transformer")),
-    ("bilstm", "the papers' BiLSTM-CRF, multi-task", ("MultiTask", "bilstm")),
+    ("bilstm", "BiLSTM-CRF by our recipe, multi-task", ("MultiTask", "bilstm")),
 )
 """Class of the style sheet, label, and the method and encoder of the results."""
 WIDTH, HEIGHT = 780, 330

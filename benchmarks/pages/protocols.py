@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from hardner.evaluate.render import RENDERERS, pipe_table, table_grids
+from hardner.evaluate.render import FEWER, RENDERERS, pipe_table, table_grids
 from hardner.evaluate.results import load_results
 from hardner.evaluate.table import ResultTable, TableRow, build_tables
 
@@ -62,6 +62,9 @@ def page() -> Iterator[str]:
             yield f"Not run; `experiments/runs.sh {protocol}` does."
         else:
             (table,) = build_tables(load_results([path]))
+            if "JNLPBA" in table.run and "JNLPBA-5" in table.corpora:
+                yield "These rows are of JNLPBA with one type. The paper has its five types"
+                yield "(JNLPBA-5), whose column is empty until the rows are run again.\n"
             yield from _ratios(table) if protocol == "ratios" else _whole(table)
             yield from _claims(table, CLAIMS.get(protocol, {}))
             if protocol == "heterogeneous":
@@ -82,9 +85,13 @@ def _ratios(table: ResultTable) -> Iterator[str]:
     yield "|---" * (len(table.sizes) + 2) + "|"
     for corpus in (corpus for corpus in table.corpora if corpus in table.run):
         for row in table.rows:
-            means = [table.cells[size, row, corpus].mean for size in table.sizes]
-            shown = ["not run" if mean is None else f"{mean:.3f}"[1:] for mean in means]
+            cells = [table.cells[size, row, corpus] for size in table.sizes]
+            shown = [
+                "not run" if c.mean is None else f"{c.mean:.3f}"[1:] + FEWER * table.falls_short(c)
+                for c in cells
+            ]
             yield f"| {corpus} | {table.label(row)} | {' | '.join(shown)} |"
+    yield f"\n{FEWER} of fewer samples than the {table.planned} that the protocol draws."
     if left := ", ".join(corpus for corpus in table.corpora if corpus not in table.run):
         yield f"\nNot run: {left}."
     *_, passing = table_grids(table)

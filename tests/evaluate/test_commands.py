@@ -1,6 +1,7 @@
 """The commands: evaluate, table, plot and errors, as a user calls them."""
 
 import json
+import shutil
 import signal
 from dataclasses import replace
 from itertools import count
@@ -120,6 +121,23 @@ def test_a_model_as_it_is(call, model):
         "partial",
         "type",
     ]
+
+
+def test_a_file_of_ones_own_is_scored_as_the_hint_says(call, model, tmp_path):
+    (tmp_path / "data" / "Mine").mkdir(parents=True)
+    shutil.copy(tiny.ROOT / "Drug" / "test.tsv", tmp_path / "data" / "Mine")
+    row = '[Mine]\ndomain = "Drug"\ntrain = { path = "test.tsv" }\ntest = { path = "test.tsv" }\n'
+    (tmp_path / "data" / "catalogue.toml").write_text(row)
+    mine = call("errors", model, "--corpus", "Mine", "--root", "data")
+    known = call("errors", model, "--corpus", "Drug", "--root", tiny.ROOT)
+    assert (mine[0], mine[1].splitlines()[0]) == (0, known[1].splitlines()[0])
+
+
+def test_all_metrics_in_one_go(call, tmp_path):
+    ResultFile(tmp_path / "few_shot.jsonl").append([of_f1(3)])
+    code, out, _ = call("table", "few_shot.jsonl", "--metric", "all")
+    titles = [line for line in out.splitlines() if line.startswith("few_shot: ")]
+    assert (code, [title.split()[1] for title in titles]) == (0, ["F1,", "precision,", "recall,"])
 
 
 def test_an_experiment_is_trained_when_needed(call, tmp_path):
@@ -257,6 +275,11 @@ def test_a_run_is_tested_on_what_it_left_out(call, tmp_path):
         (("evaluate", "mine", "--protocol", "x"), "no protocol 'x'; there are few_shot, "),
         (("evaluate", "mine", "--preset", "x", "--corpora", "Gene"), "no adaptation preset 'x'"),
         (("evaluate", "mine", "--device", "tpu"), "unknown device 'tpu'; it is auto, cpu or cuda"),
+        (
+            ("evaluate", "mine", "mine/config.json"),
+            "mine/config.json: evaluate runs the papers' protocols on known corpora; to score a "
+            "file of your own, give it a row in a catalogue.toml",
+        ),
         (("evaluate", "nowhere.toml"), "nowhere.toml: no such file or folder"),
         (("table", "nowhere"), "nowhere: no such file or folder"),
         (("plot", "shots", "nowhere"), "nowhere: no such file or folder"),

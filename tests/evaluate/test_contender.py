@@ -1,5 +1,6 @@
 """Contenders, their models and corpora, and the plans they are put through."""
 
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -14,9 +15,11 @@ from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
 from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import protocol
+from hardner.evaluate.published import published_values
 from hardner.evaluate.system import for_corpus, system_of_folder, with_word_vectors
 from hardner.evaluate.table import share_reaching
 from hardner.evaluate.training import write_folders
+from hardner.meta.experiments import load_experiment
 from hardner.model.describe import save_model
 from hardner.model.tagger import Model
 from hardner.types import Corpus, Sentence, Span
@@ -47,6 +50,40 @@ def test_a_model_folder_is_a_contender(tmp_path):
     list(execute(plan, system(model), EvaluationFolders(tiny.ROOT, tmp_path / "b")))
     one, other = lines(tmp_path / "a")[0], lines(tmp_path / "b")[0]
     assert [one[k] for k in ("tp", "fp", "fn")] == [other[k] for k in ("tp", "fp", "fn")]
+
+
+def test_lines_name_their_word_vectors_and_weights(tmp_path):
+    save_model(tmp_path / "mine", *trained())
+    path = tmp_path / "vectors.txt"
+    path.write_text(f"zyxin{' 1.5' * 12}\n")
+    plan = replace(PLAN, targets=("Gene",), sizes=(3,), samples=1)
+    for name, vectors in (("plain", ""), ("with", str(path))):
+        made = system_of_folder(tmp_path / "mine", PLAN, vectors=vectors)
+        folders = EvaluationFolders(tiny.ROOT, tmp_path / name)
+        list(execute(plan, replace(made, adaptation=RULE), folders))
+    plain, with_vectors = (lines(tmp_path / name)[0] for name in ("plain", "with"))
+    assert plain["vectors_hash"] == ""
+    assert with_vectors["vectors_hash"] == hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    assert plain["encoder_hash"] == with_vectors["encoder_hash"] != ""
+    other = trained()
+    other.params["decoder.bias"].add_(1)
+    save_model(tmp_path / "other", *other)
+    assert system_of_folder(tmp_path / "other", PLAN).encoder_hash != plain["encoder_hash"]
+
+
+@pytest.mark.parametrize("size", ["three", "four"])
+def test_mtbioner_names_the_corpora_that_it_is_tested_on(size):
+    plan = protocol("multitask-3" if size == "three" else "multitask-4")
+    assert set(load_experiment(f"mtbioner/{size}").data.corpora) == set(plan.targets)
+    assert {key[3] for key in published_values() if key[0] == plan.name} == set(plan.targets)
+
+
+@pytest.mark.shared("JNLPBA-5")
+def test_mtbioner_is_tested_on_all_types_of_jnlpba():
+    assert "JNLPBA-5" in protocol("multitask-4").targets
+    test = load_corpus("JNLPBA-5", CORPORA).test
+    assert sum(len(sentence.spans) for sentence in test) == 8662
+    assert len({span.label for sentence in test for span in sentence.spans}) == 5
 
 
 def test_words_that_the_model_does_not_know_get_their_vectors(tmp_path):

@@ -32,10 +32,11 @@ SMALL = [
 def test_text_by_hand():
     assert RENDERERS["text"](build_tables(SMALL)) == (
         "few_shot: F1, 5 shots\n"
-        "method            A            B         mean\n"
-        "MAML    .100 ± .000      not run      not run\n"
-        "HGDA    .300 ± .141  .600 ± .000  .450 ± .071\n"
+        "method             A             B          mean\n"
+        "MAML    .100 ± .000†       not run       not run\n"
+        "HGDA    .300 ± .141†  .600 ± .000†  .450 ± .071†\n"
         "mean ± standard deviation of 2 samples\n"
+        "† of fewer samples than the 20 that the protocol draws\n"
     )
 
 
@@ -44,9 +45,10 @@ def test_markdown_by_hand():
         "**few_shot: recall, 5 shots**\n\n"
         "| method | A | B | mean |\n"
         "|---|---|---|---|\n"
-        "| MAML | .100 ± .000 | not run | not run |\n"
-        "| HGDA | .300 ± .141 | .600 ± .000 | .450 ± .071 |\n"
+        "| MAML | .100 ± .000† | not run | not run |\n"
+        "| HGDA | .300 ± .141† | .600 ± .000† | .450 ± .071† |\n"
         "\n- mean ± standard deviation of 2 samples\n"
+        "- † of fewer samples than the 20 that the protocol draws\n"
     )
 
 
@@ -58,11 +60,13 @@ def test_latex_by_hand():
         "\\toprule\n"
         "method & A & B & mean \\\\\n"
         "\\midrule\n"
-        "MAML & .100 $\\pm$ .000 & not run & not run \\\\\n"
-        "HGDA & .300 $\\pm$ .141 & .600 $\\pm$ .000 & .450 $\\pm$ .071 \\\\\n"
+        "MAML & .100 $\\pm$ .000$^{\\dagger}$ & not run & not run \\\\\n"
+        "HGDA & .300 $\\pm$ .141$^{\\dagger}$ & .600 $\\pm$ .000$^{\\dagger}$ & "
+        ".450 $\\pm$ .071$^{\\dagger}$ \\\\\n"
         "\\bottomrule\n"
         "\\end{tabular}\n"
         "\\par\\footnotesize mean $\\pm$ standard deviation of 2 samples\n"
+        "\\par\\footnotesize $^{\\dagger}$ of fewer samples than the 20 that the protocol draws\n"
         "\\end{table}\n"
     )
 
@@ -103,7 +107,7 @@ def test_published_values_stand_below_ours():
     corpora = list(PROTOCOLS["few_shot"].targets)
     assert shown[1].split() == ["method", *corpora, "mean"]
     ours, theirs, difference, best = shown[2:6]
-    assert ours.split()[:2] == ["HGDA", ".300"]
+    assert ours.split()[:2] == ["HGDA", ".300†"]
     assert ours.count("not run") == 8
     assert theirs.split() == [
         "-",
@@ -202,6 +206,39 @@ def test_rows_are_told_apart():
 def test_two_configurations_of_a_cell_are_refused():
     with pytest.raises(HardnerError, match=r"two results with different configurations, 0 and 1"):
         build_tables([result(), result(config="1")])
+
+
+@pytest.mark.parametrize(("name", "said"), [("vectors", "word vectors"), ("encoder", "encoders")])
+def test_two_trainings_that_differ_in_their_files_are_refused(name, said):
+    def line(value, **changes):
+        return result(**{f"{name}_hash": value}, **changes)
+
+    with pytest.raises(HardnerError, match=f"two results with different {said}, aa and bb"):
+        build_tables([line("aa"), line("bb", sample=1)])
+    with pytest.raises(HardnerError, match=f"two results with different {said}, aa and bb"):
+        build_tables([line("aa"), line("bb", size=10)])
+    # Another seed is another training, and each target has a model of its own.
+    build_tables([line("aa"), line("bb", seed=1), line("cc", corpus="S800"), line("")])
+
+
+def test_two_configurations_are_not_averaged_over_their_samples():
+    with pytest.raises(HardnerError, match=r"different configurations, 0 and 1"):
+        build_tables([result(), result(sample=1, config="1")])
+
+
+def test_a_row_of_several_configurations_says_so():
+    results = [*SMALL, of_f1(5, corpus="B", method="MAML", config="1")]
+    shown = RENDERERS["text"](build_tables(results))
+    assert "of more than one configuration (see configs.json): MAML\n" in shown
+    assert "of more than one" not in RENDERERS["text"](build_tables(SMALL))
+
+
+def test_a_mean_of_fewer_samples_than_planned_is_marked():
+    many = [of_f1(5, sample=i) for i in range(20)]
+    few = [of_f1(5, sample=i, seed=seed, method="MAML") for i in range(10) for seed in (0, 1)]
+    shown = RENDERERS["text"](build_tables([*many, *few])).splitlines()
+    assert [("†" in line) for line in shown[2:4]] == [True, False]
+    assert "† of fewer samples than the 20 that the protocol draws" in shown
 
 
 def test_seeds_are_further_samples():

@@ -125,6 +125,12 @@ def evaluate_command(
     from hardner.evaluate.execute import EvaluationFolders
     from hardner.evaluate.protocols import protocol as named
 
+    if texts := [path for path in systems if path.is_file() and path.suffix != ".toml"]:
+        raise HardnerError(
+            f"{texts[0]}: evaluate runs the papers' protocols on known corpora; to score a file of "
+            "your own, give it a row in a catalogue.toml beside it (CONTRIBUTING.md, a corpus) "
+            "and call hardner errors MODEL --corpus NAME --root FOLDER"
+        )
     plan = named(protocol)
     plan = replace(
         plan,

@@ -19,7 +19,7 @@ _ROWS = Annotated[
 def table_command(
     files: _FILES,
     metric: Annotated[
-        Literal["f1", "precision", "recall"], typer.Option(help="What to show.")
+        Literal["f1", "precision", "recall", "all"], typer.Option(help="What to show.")
     ] = "f1",
     shape: Annotated[
         Literal["text", "md", "csv", "latex"], typer.Option("--format", help="How to show it.")
@@ -38,14 +38,17 @@ def table_command(
 
     - `hardner table results/few_shot.jsonl --baseline MetaNER`
     - `hardner table results/few_shot.jsonl --metric recall --format md`
+    - `hardner table results/few_shot.jsonl --metric all`
     - `hardner table results/few_shot.jsonl --row HGDA --row "MetaNER (bilstm, best)"`
     - `hardner table results/few_shot.jsonl more/few_shot.jsonl --format csv`
     """
-    from hardner.evaluate.render import RENDERERS
+    from hardner.evaluate.render import METRIC_NAMES, RENDERERS
     from hardner.evaluate.results import load_results
     from hardner.evaluate.table import build_tables, select_rows
 
-    tables = build_tables(select_rows(load_results(files), rows or []), metric, baseline)
+    results = select_rows(load_results(files), rows or [])
+    metrics = METRIC_NAMES if metric == "all" else [metric]
+    tables = [table for name in metrics for table in build_tables(results, name, baseline)]
     typer.echo(RENDERERS[shape](tables), nl=False)
 
 

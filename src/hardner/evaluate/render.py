@@ -15,10 +15,13 @@ from hardner.evaluate.published import (
     published_row,
     published_value,
 )
+from hardner.evaluate.score import Metric
 from hardner.evaluate.table import IN_DOMAIN, SIGNIFICANCE_LEVEL, ResultTable, TableCell, TableRow
 
 _NOT_RUN = "not run"
-_METRIC_NAMES = {"f1": "F1", "precision": "precision", "recall": "recall"}
+METRIC_NAMES: dict[Metric, str] = {"f1": "F1", "precision": "precision", "recall": "recall"}
+FEWER = "†"
+"""Behind a mean over fewer samples than the protocol draws."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,14 @@ def table_grids(table: ResultTable) -> Iterator[Grid]:
         lines: list[tuple[str, ...]] = []
         for row in table.rows:
             cells = [table.cells[size, row, corpus] for corpus in columns]
-            lines.append((table.label(row), *map(_mean_and_deviation, cells)))
+            lines.append((table.label(row), *(_mean_and_deviation(table, c) for c in cells)))
             if any(cell.published for cell in cells):
                 lines.append(("- published", *(_published(cell.published) for cell in cells)))
                 lines.append(("- difference", *(_number(cell.difference, "+") for cell in cells)))
         own = (table.protocol, table.metric, size, table.corpora)
         if best := best_published(*own):  # be it one of the rows or not
             lines.append((f"best published: {best}", *map(_published, published_row(*own, [best]))))
-        title = f"{table.protocol}: {_METRIC_NAMES[table.metric]}, {size_name(size)}"
+        title = f"{table.protocol}: {METRIC_NAMES[table.metric]}, {size_name(size)}"
         yield Grid(title, ("method", *columns), tuple(lines), tuple(_notes(table, size)))
     if shares := tuple(_in_domain_shares(table)):
         title = (
@@ -79,10 +82,16 @@ def _share(share: float | None) -> str:
 
 
 def _notes(table: ResultTable, size: Size) -> Iterator[str]:
-    counts = {len(c.values) for (s, _, _), c in table.cells.items() if s == size and c.values}
+    own = [(row, c) for (s, row, _), c in table.cells.items() if s == size and row in table.rows]
+    counts = {len(cell.values) for _, cell in own if cell.values}
     if counts and max(counts) > 1:
         low, high = min(counts), max(counts)
         yield f"mean ± standard deviation of {low if low == high else f'{low} to {high}'} samples"
+    if any(table.falls_short(cell) for _, cell in own):
+        yield f"{FEWER} of fewer samples than the {table.planned} that the protocol draws"
+    if mixed := [table.label(row) for row in table.rows if row in table.mixed]:
+        which = ", ".join(mixed) if len(mixed) < len(table.rows) else "each row"
+        yield f"of more than one configuration (see configs.json): {which}"
     if table.baseline:
         tests = sum(cell.p_holm is not None for cell in table.cells.values())
         yield (
@@ -90,8 +99,8 @@ def _notes(table: ResultTable, size: Size) -> Iterator[str]:
             f"permutation test, after Holm's correction for {tests} tests"
         )
     sources: dict[str, dict[str, None]] = {}
-    for (s, row, _), cell in table.cells.items():
-        if s == size and cell.published:
+    for row, cell in own:
+        if cell.published:
             sources.setdefault(table.label(row), {})[_source(row, cell.published)] = None
     for label, found in sources.items():
         yield f"published {label}: {'; '.join(found)}"
@@ -115,13 +124,13 @@ def _number(value: float | None, sign: Literal["", "+"] = "") -> str:
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
-def _mean_and_deviation(cell: TableCell) -> str:
+def _mean_and_deviation(table: ResultTable, cell: TableCell) -> str:
     """With a star where the cell differs from the baseline's."""
     if cell.mean is None:
         return _NOT_RUN
     spread = "" if cell.deviation is None else f" ± {_number(cell.deviation)}"
     significant = cell.p_holm is not None and cell.p_holm < SIGNIFICANCE_LEVEL
-    return _number(cell.mean) + spread + "*" * significant
+    return _number(cell.mean) + spread + "*" * significant + FEWER * table.falls_short(cell)
 
 
 def _published(theirs: PublishedValue | None) -> str:
@@ -152,7 +161,7 @@ def _text_table(grid: Grid) -> str:
 
 _LATEX_ESCAPES = str.maketrans(
     {letter: "\\" + letter for letter in "&%#_$"}
-    | {"\\": r"\textbackslash{}", "±": r"$\pm$", "*": r"$^{*}$", "<": "$<$"}
+    | {"\\": r"\textbackslash{}", "±": r"$\pm$", FEWER: r"$^{\dagger}$", "*": r"$^{*}$", "<": "$<$"}
 )
 
 

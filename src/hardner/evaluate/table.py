@@ -84,7 +84,15 @@ class ResultTable:
     sizes: tuple[Size, ...]
     rows: tuple[TableRow, ...]
     cells: Mapping[CellKey, TableCell]
+    planned: int = 0
+    """Samples of a cell that the protocol draws; 0 where that is not known."""
+    mixed: frozenset[TableRow] = frozenset()
+    """Rows whose corpora or sizes were run by different configurations."""
     baseline: TableRow | None = None
+
+    def falls_short(self, cell: TableCell) -> bool:
+        """Whether a cell's mean is over fewer samples than the protocol draws."""
+        return 0 < len({sample for _, sample in cell.values}) < self.planned
 
     @property
     def run(self) -> frozenset[str]:
@@ -142,13 +150,7 @@ def group_results(results: Iterable[Result]) -> dict[CellKey, list[Result]]:
 def build_tables(
     results: Iterable[Result], metric: Metric = "f1", baseline: str = ""
 ) -> list[ResultTable]:
-    """A table for each protocol among the results.
-
-    Args:
-        results: In any order.
-        metric: What to show of each.
-        baseline: The row, by its label or method, to compare others with.
-    """
+    """A table for each protocol; with a baseline (a row's label or method), others are compared."""
     protocols: dict[str, list[Result]] = {}
     for result in results:
         protocols.setdefault(result.protocol, []).append(result)
@@ -172,28 +174,55 @@ def select_rows(results: Sequence[Result], names: Sequence[str]) -> list[Result]
 
 
 def _table(protocol: str, results: Sequence[Result], metric: Metric) -> ResultTable:
-    corpora, sizes = _corpora(protocol, results), tuple(sorted({r.size for r in results}))
+    mixed = _mixed_rows(results)
+    plan = PROTOCOLS.get(protocol)
+    found = sorted({r.corpus for r in results})
+    # The protocol's corpora if any of them was run, then other corpora that were.
+    planned = plan.targets if plan and not set(plan.targets).isdisjoint(found) else ()
+    corpora = (*planned, *(c for c in found if c not in planned))
+    sizes = tuple(sorted({r.size for r in results}))
     rows = tuple(sorted({TableRow.of(r) for r in results}, key=_row_order))
-    values = {place: _samples(group, metric) for place, group in group_results(results).items()}
+    groups = group_results(results)
     cells: dict[CellKey, TableCell] = {}
     for size in sizes:
         for row in rows:
             # No paper has a row that learns from unlabelled text as well.
             names = [] if row.unlabelled else published_names(protocol, row.method, row.encoder)
             theirs = published_row(protocol, metric, size, corpora, names)
-            ours = [values.get((size, row, corpus), {}) for corpus in corpora]
-            ours.append(_sample_means(ours))
-            for corpus, found, value in zip((*corpora, MEAN), ours, theirs, strict=True):
-                cells[size, row, corpus] = TableCell(found, value)
-    return ResultTable(protocol, metric, corpora, sizes, rows, cells)
+            own = [groups.get((size, row, corpus), []) for corpus in corpora]
+            ours = [{(r.seed, r.sample): getattr(r.score, metric) for r in g} for g in own]
+            every = (*ours, _sample_means(ours))
+            for corpus, values, value in zip((*corpora, MEAN), every, theirs, strict=True):
+                cells[size, row, corpus] = TableCell(values, value)
+    samples = plan.samples if plan else 0
+    return ResultTable(protocol, metric, corpora, sizes, rows, cells, samples, mixed)
 
 
-def _corpora(protocol: str, results: Sequence[Result]) -> tuple[str, ...]:
-    """The protocol's corpora if any of them was run, then other corpora that were."""
-    plan = PROTOCOLS.get(protocol)
-    found = sorted({r.corpus for r in results})
-    planned = plan.targets if plan and not set(plan.targets).isdisjoint(found) else ()
-    return (*planned, *(c for c in found if c not in planned))
+def _mixed_rows(results: Sequence[Result]) -> frozenset[TableRow]:
+    """The rows with several configurations; two trainings of one cell are an error.
+
+    So are two of one corpus that differ in nothing but their word vectors or encoder, where the
+    lines say which these were.
+    """
+    first: dict[tuple[object, ...], str] = {}
+    mixed = set()
+    for r in results:
+        row = TableRow.of(r)
+        own = row, r.corpus, r.seed
+        for place, value, what in (
+            ((*own, r.size), r.config, "configurations"),
+            ((*own, r.config, "vectors"), r.vectors_hash, "word vectors"),
+            ((*own, r.config, "encoder"), r.encoder_hash, "encoders"),
+        ):
+            if value and (other := first.setdefault(place, value)) != value:
+                raise HardnerError(
+                    f"{r.method} on {r.corpus}, {r.size} has two results with different {what}, "
+                    f"{other} and {value} (see configs.json): put them into different folders, or "
+                    "give one another --name"
+                )
+        if first.setdefault((row, r.seed), r.config) != r.config:
+            mixed.add(row)
+    return frozenset(mixed)
 
 
 def _row_order(row: TableRow) -> tuple[str, str, int, TableRow]:
@@ -201,19 +230,6 @@ def _row_order(row: TableRow) -> tuple[str, str, int, TableRow]:
     order = list(BASELINES)
     place = order.index(row.method) if row.method in order else len(order)
     return row.encoder, row.preset, place, row
-
-
-def _samples(group: Sequence[Result], metric: Metric) -> Samples:
-    found: dict[tuple[int, int], Result] = {}
-    for r in group:
-        other = found.setdefault((r.seed, r.sample), r)
-        if other.config != r.config:
-            raise HardnerError(
-                f"{r.method} on {r.corpus}, {r.size}, sample {r.sample} has two results with "
-                f"different configurations, {other.config} and {r.config} in configs.json: put "
-                "them into different folders, or give one another --name"
-            )
-    return {key: getattr(r.score, metric) for key, r in found.items()}
 
 
 def _sample_means(each: Sequence[Samples]) -> Samples:
