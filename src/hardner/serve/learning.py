@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hardner.adapt.checks import USEFUL
+from hardner.adapt.forecast import USEFUL
 from hardner.adapt.workflow import adapt_predictor
 from hardner.errors import HardnerError
 from hardner.model.encoders import EncoderWithCopies
