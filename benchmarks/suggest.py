@@ -38,11 +38,10 @@ from hardner.evaluate.score import ErrorCounts
 from hardner.evaluate.scorer import Scorer
 from hardner.model.describe import load_model
 from hardner.model.layers import Params
-from hardner.model.runtime import autocast
 from hardner.model.tagger import Model, Tagger
 from hardner.tag.predictor import Predictor
 from hardner.tag.suggest import Shortlist, diversify, words_of
-from hardner.tag.uncertainty import HeadRef, Uncertainty, uncertainties
+from hardner.tag.uncertainty import Uncertainty
 from hardner.types import Corpus
 
 GPU = torch.cuda.is_available()
@@ -86,12 +85,9 @@ class Bench:
         self.params = {n: p.to(DEVICE) for n, p in params.items()}
         self.adapter = Adapter(Model(tagger, self.params), self.tag_set, setting.rule)
         own = {corpus.name, corpus.domain, *labels}
-        self.heads = [
-            HeadRef(d)
-            for d, t in enumerate(tagger.tag_sets)
-            if own.isdisjoint((t.domain, *t.labels))
-        ]
-        if not self.heads:
+        others = (t.labels for t in tagger.tag_sets if own.isdisjoint((t.domain, *t.labels)))
+        self.labels = sorted({label for labels in others for label in labels})
+        if not self.labels:
             sys.exit(f"the model has heads for {corpus.domain} only: nothing to start from")
         draws = [random_numbers("pool", corpus.name, seed) for seed in range(setting.seeds)]
         size = min(setting.pool, len(corpus.train))
@@ -144,17 +140,13 @@ class Bench:
     def read(self, fitted: list[Params] | None) -> Iterator[tuple[int, list[Uncertainty]]]:
         """Rows of training sentences, and what each seed's model is unsure of in them."""
         sentences = [self.corpus.train[row] for row in self.used]
-        tagger, params, heads = self.sources, self.params, self.heads
+        models, labels = [Predictor(self.sources, self.params, device=DEVICE)], self.labels
         if fitted is not None:
             ours = fitted[: self.setting.seeds]  # the rest learnt random sentences
-            stacked = {
-                n: p if all(own[n] is p for own in ours) else torch.cat([own[n] for own in ours])
-                for n, p in ours[0].items()
-            }
-            tagger, params, heads = self.adapter.tagger, stacked, [HeadRef(0)]
-        with autocast(self.setting.rule.precision, torch.device(DEVICE)):
-            for row, found in uncertainties(tagger, params, sentences, heads):
-                yield self.used[row], found
+            models = [Predictor(self.adapter.tagger, own, device=DEVICE) for own in ours]
+            labels = list(models[0].labels)
+        each = [model.uncertainties(sentences, labels=labels) for model in models]
+        yield from zip(self.used, map(list, zip(*each, strict=True)), strict=True)
 
     def fitted(self, rows: Sequence[Sequence[int]], number: int) -> list[Params]:
         """The model fitted to each list of training sentences."""

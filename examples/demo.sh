@@ -17,7 +17,7 @@ run 'hardner tag examples/abstract.txt --to text | head -n 3 | cut -c 1-600'
 say 'Devices are not among them; here are twenty sentences of an annotation tool, the first of them'
 run 'head -n 1 examples/devices-train.jsonl'
 
-say 'Adapt to them, and score the new model on forty others'
+say 'Adapt to them, and score the new model on sixty-four others'
 run 'hardner adapt examples/devices-train.jsonl --label Device --out device-model --test examples/devices-test.jsonl'
 
 say 'Tag an abstract with it'

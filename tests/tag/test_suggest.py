@@ -2,10 +2,10 @@
 
 import itertools
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
+import small_models as models
 import tiny
 import torch
 
@@ -20,7 +20,7 @@ from hardner.tag.suggest import (
     uncertain,
     words_of,
 )
-from hardner.tag.uncertainty import HeadRef, Uncertainty, entropies, uncertainties
+from hardner.tag.uncertainty import Uncertainty, entropies
 from hardner.types import Sentence, Span
 
 
@@ -63,44 +63,46 @@ def predictor(request) -> Predictor:
 POOL = tiny.everything()[0]
 
 
-@pytest.mark.usefixtures("single")
 def test_hardness_is_what_the_predictor_says(predictor: Predictor) -> None:
-    predictor = replace(predictor)
-    for head, tag_set in enumerate(predictor.tagger.tag_sets):
+    for tag_set in predictor.tagger.tag_sets:
         right = predictor.hardness(POOL, labels=tag_set.labels)
-        found = dict(uncertainties(predictor.tagger, predictor.params, POOL, [HeadRef(head)]))
-        assert [found[row][0].hardness for row in range(len(POOL))] == pytest.approx(
-            right, rel=1e-3
-        )
-
-
-def test_many_models_are_read_as_each_alone() -> None:
-    tagger = tiny.tagger("bilstm")
-    params = tiny.params(tagger, tasks=3, dtype=torch.float32)
-    heads = [HeadRef(0), HeadRef(2, 1.5)]
-    together = dict(uncertainties(tagger, params, POOL, heads))
-    for model in range(3):
-        own = {name: value[model : model + 1] for name, value in params.items()}
-        for row, (alone,) in uncertainties(tagger, own, POOL, heads):
-            same = together[row][model]
-            assert same.hardness == pytest.approx(alone.hardness, rel=1e-4)
-            assert same.chance == pytest.approx(alone.chance, rel=1e-4)
-            assert np.allclose(same.inside, alone.inside, atol=1e-4)
-            assert len(alone.tokens) == len(alone.labels) == len(POOL[row])
+        found = predictor.uncertainties(POOL, labels=tag_set.labels)
+        assert [one.hardness for one in found] == pytest.approx(right)
 
 
 def test_a_token_is_spoken_for_by_the_head_that_claims_it_most(predictor: Predictor) -> None:
-    tagger, params = predictor.tagger, predictor.params
-    every = dict(uncertainties(tagger, params, POOL, [HeadRef(d) for d in range(4)]))
-    alone = [dict(uncertainties(tagger, params, POOL, [HeadRef(d)])) for d in range(4)]
-    for row in range(len(POOL)):
-        claims = np.stack([found[row][0].inside for found in alone])
-        entropies = np.stack([found[row][0].tokens for found in alone])
+    every = predictor.uncertainties(POOL)
+    tag_sets = predictor.tagger.tag_sets
+    alone = [predictor.uncertainties(POOL, labels=tag_set.labels) for tag_set in tag_sets]
+    for row, sentence in enumerate(POOL):
+        claims = np.stack([found[row].inside for found in alone])
+        entropies = np.stack([found[row].tokens for found in alone])
         best = claims.argmax(0)
-        assert np.allclose(every[row][0].inside, claims.max(0), atol=1e-4)
+        assert len(every[row].tokens) == len(sentence)
+        assert np.allclose(every[row].inside, claims.max(0), atol=1e-4)
         own = np.take_along_axis(entropies, best[None], 0)[0]
-        assert np.allclose(every[row][0].tokens, own, atol=1e-4)
-        assert every[row][0].labels == tuple(alone[d][row][0].labels[t] for t, d in enumerate(best))
+        assert np.allclose(every[row].tokens, own, atol=1e-4)
+        assert every[row].labels == tuple(alone[d][row].labels[t] for t, d in enumerate(best))
+
+
+def test_nothing_is_unsure_in_nothing(predictor: Predictor) -> None:
+    (found,) = predictor.uncertainties([Sentence(())])
+    assert (found.hardness, found.chance, len(found.tokens)) == (0.0, 0.0, 0)
+
+
+def test_a_mention_has_the_score_that_tagging_gives_it() -> None:
+    predictor = models.predictor()
+    found = suggest_sentences(predictor, POOL, 20)
+    tagged = predictor.spans([suggestion.sentence for suggestion in found])
+    same = 0
+    for suggestion, mentions in zip(found, tagged, strict=True):
+        possible, known = dict(suggestion.uncertain), dict(mentions)
+        for span, score in possible.items():
+            met = [s for s in known if s.start < span.end and span.start < s.end]
+            assert span in known if met else span not in known
+            assert known.get(span, score) == score
+            same += span in known
+    assert same > 5
 
 
 def made(text: str, *doubtful: str, chance: float = 1.0, hardness: float = 1.0) -> tuple:

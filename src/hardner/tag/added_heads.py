@@ -7,6 +7,7 @@ copy of what has changed (`EncoderWithCopies`), and the price is a second pass f
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Model, copy_of_model
 from hardner.tag.engine import EncodedTexts, Engine, Tokens
+from hardner.tag.uncertainty import HeadUncertainty
 from hardner.tag.windows import ScoredMention
 
 
@@ -113,15 +115,12 @@ class BranchedEngine:
         """As `Engine.encode`; all copies of the encoder read the same."""
         return self.engines[0].encode(texts)
 
-    def token_entropies(
+    def uncertainties(
         self, texts: Sequence[Tokens], heads: Sequence[int], size: int
-    ) -> list[list[float]]:
-        """As `Engine.token_entropies`."""
-        found = [[0.0] * len(words) for words in texts]
-        for engine, _, asked in self._asked(heads):
-            for row, more in enumerate(engine.token_entropies(texts, asked, size)):
-                found[row] = [a + b for a, b in zip(found[row], more, strict=True)]
-        return found
+    ) -> list[list[HeadUncertainty]]:
+        """As `Engine.uncertainties`."""
+        each = [engine.uncertainties(texts, own, size) for engine, _, own in self._asked(heads)]
+        return [list(chain.from_iterable(rows)) for rows in zip(*each, strict=True)]
 
     def _asked(
         self, heads: Sequence[int]

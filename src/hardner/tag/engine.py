@@ -23,7 +23,7 @@ from hardner.model.onnx import OnnxEncoder
 from hardner.model.runtime import cpu_has_bfloat16
 from hardner.model.tagger import Tagger
 from hardner.schemes import tags_to_spans
-from hardner.tag.uncertainty import entropies
+from hardner.tag.uncertainty import HeadUncertainty, head_uncertainties
 from hardner.tag.windows import ScoredMention, TagRun, tag_runs
 from hardner.types import Sentence
 
@@ -132,15 +132,16 @@ class Engine:
         return found
 
     @torch.inference_mode()
-    def token_entropies(
+    def uncertainties(
         self, texts: Sequence[Tokens], heads: Sequence[int], size: int
-    ) -> list[list[float]]:
-        """The entropy of each token's tags given those before it, in nats, summed over heads."""
-        found: list[list[float]] = [[] for _ in texts]
+    ) -> list[list[HeadUncertainty]]:
+        """What each of these heads is unsure of in each sentence; nothing of an empty one."""
+        found: list[list[HeadUncertainty]] = [[] for _ in texts]
+        tag_sets = [self.tagger.tag_sets[head] for head in heads]
         for rows, emissions in self.groups(texts, heads, size):
-            given = entropies(emissions.scores, emissions.lengths, *emissions.chain)[1]  # [D, B, T]
-            for row, values in zip(rows, given.sum(0).tolist(), strict=True):
-                found[row] = values[: len(texts[row])]
+            for every in head_uncertainties(emissions, tag_sets):
+                for row, one in zip(rows, every, strict=True):
+                    found[row].append(one)
         return found
 
     def encode(self, texts: Sequence[Tokens] | EncodedTexts) -> EncodedTexts:

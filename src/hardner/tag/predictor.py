@@ -19,6 +19,7 @@ from hardner.model.runtime import resolve_device
 from hardner.model.tagger import Model, Tagger
 from hardner.tag.added_heads import BranchedEngine
 from hardner.tag.engine import BATCH_SIZE, EncodedTexts, Engine
+from hardner.tag.uncertainty import Uncertainty
 from hardner.tag.windows import (
     ScoredMention,
     Window,
@@ -222,11 +223,19 @@ class Predictor:
         found = [0.0] * len(sentences)
         rows = ((i, w) for i, s in enumerate(sentences) for w in windows_of_tokens(s.tokens))
         while some := list(islice(rows, buffer_size(size))):
-            values = self._engine.token_entropies([w.tokens for _, w in some], heads, size)
-            for (row, window), value in zip(some, values, strict=True):
+            every = self._engine.uncertainties([w.tokens for _, w in some], heads, size)
+            for (row, window), own in zip(some, every, strict=True):
                 left, right = (at - window.offsets[0][0] for at in window.own)
-                found[row] += sum(value[left:right])
+                found[row] += sum(float(head.given[left:right].sum()) for head in own)
         return found
+
+    def uncertainties(
+        self, sentences: Sequence[Sentence], *, labels: Collection[str] | None = None
+    ) -> list[Uncertainty]:
+        """What the heads that know any of the labels are unsure of in each sentence."""
+        texts = [sentence.tokens for sentence in sentences]
+        every = self._engine.uncertainties(texts, self._heads(labels), self._size(None))
+        return [Uncertainty.of(heads) for heads in every]
 
     def adapt(
         self,

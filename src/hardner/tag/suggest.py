@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from hardner.errors import HardnerError
-from hardner.model.layers import Params
-from hardner.model.tagger import Tagger
-from hardner.tag.uncertainty import HeadRef, Uncertainty, uncertainties
+from hardner.tag.predictor import Predictor
+from hardner.tag.uncertainty import Uncertainty
 from hardner.types import Sentence, Span
 
 _CHUNK = 2_048
@@ -29,17 +28,6 @@ _DISCOUNT = 0.3
 _DIGITS = re.compile(r"\d+")
 
 
-class _Scorer(Protocol):
-    """As much of a `Predictor` as is needed."""
-
-    @property
-    def tagger(self) -> Tagger: ...
-    @property
-    def params(self) -> Params: ...
-    @property
-    def temperatures(self) -> Sequence[float]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """A sentence worth labelling."""
@@ -50,7 +38,8 @@ class Suggestion:
     """The loss that the model expects of itself on the sentence, in nats."""
     reason: str
     uncertain: tuple[tuple[Span, float], ...]
-    """Possible mentions with their probabilities, the most uncertain first."""
+    """Possible mentions with their probabilities, the most uncertain first: the score of one that
+    is tagged, else the mean over its tokens."""
 
 
 class Candidate(NamedTuple):
@@ -70,7 +59,7 @@ class Candidate(NamedTuple):
 
 
 def suggest_sentences(
-    model: _Scorer,
+    model: Predictor,
     sentences: Iterable[Sentence],
     n: int = 10,
     *,
@@ -85,7 +74,7 @@ def suggest_sentences(
     count as one. Sentences are read as a stream; memory does not grow with their number.
 
     Args:
-        model: A `Predictor`.
+        model: Whose uncertainty counts.
         sentences: To choose from.
         n: How many at most; fewer where no other has any chance of a mention.
         label: What is to be learnt, one or several. Only the heads that know one are asked; all of
@@ -100,21 +89,17 @@ def suggest_sentences(
     for sentence in known:
         shown.update(words_of(sentence))
         held.refuse(sentence)
-    heads = _heads(model, label)
+    wanted = {label} if isinstance(label, str) else set(label or ())
+    labels = wanted.intersection(model.labels) or None
     place = 0
     for chunk in _chunks(sentences):
-        for row, (uncertainty,) in uncertainties(model.tagger, model.params, chunk, heads):
-            held.add(place + row, chunk[row], uncertainty)
-        place += len(chunk)
-    return [_suggestion(candidate) for candidate in diversify(held.best(), n, shown)]
-
-
-def _heads(model: _Scorer, label: str | Collection[str] | None) -> list[HeadRef]:
-    """The heads that know a label; all where none does."""
-    wanted = {label} if isinstance(label, str) else set(label or ())
-    every = [HeadRef(d, t) for d, t in enumerate(model.temperatures)]
-    known = [h for h in every if wanted.intersection(model.tagger.tag_sets[h.domain].labels)]
-    return known or every
+        every = model.uncertainties(chunk, labels=labels)
+        for sentence, uncertainty in zip(chunk, every, strict=True):
+            held.add(place, sentence, uncertainty)
+            place += 1
+    chosen = diversify(held.best(), n, shown)
+    tagged = model.spans([candidate.sentence for candidate in chosen], labels=labels)
+    return [_suggestion(*pair) for pair in zip(chosen, tagged, strict=True)]
 
 
 def _chunks(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
@@ -225,11 +210,16 @@ def uncertain(
     return tuple((span, share) for _, span, share in sorted(runs)[:most])
 
 
-def _suggestion(candidate: Candidate) -> Suggestion:
-    found = uncertain(candidate.sentence, candidate.uncertainty)
+def _suggestion(candidate: Candidate, tagged: Sequence[tuple[Span, float]]) -> Suggestion:
+    """A suggestion; possible mentions that are tagged stand there as they are tagged."""
+    found: dict[Span, float] = {}
+    for run, share in uncertain(candidate.sentence, candidate.uncertainty):
+        met = [(s, score) for s, score in tagged if s.start < run.end and run.start < s.end]
+        found |= met or {run: share}
     parts = [
         f"‘{' '.join(candidate.sentence.tokens[span.start : span.end])}’ ({span.label} {share:.0%})"
-        for span, share in found[:2]
+        for span, share in list(found.items())[:2]
     ]
     reason = f"unsure about {' and '.join(parts) or 'many words, a little about each'}"
-    return Suggestion(candidate.sentence, candidate.uncertainty.hardness, reason, found)
+    mentions = tuple(found.items())
+    return Suggestion(candidate.sentence, candidate.uncertainty.hardness, reason, mentions)

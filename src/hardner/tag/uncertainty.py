@@ -1,7 +1,7 @@
 """What a model is unsure of in a sentence, token by token."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,22 +9,33 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hardner.batch import Batch, TagSet
+from hardner.batch import TagSet
 from hardner.model.crf import linear_chain, posterior
-from hardner.model.layers import SCORING, Params, mask_of
-from hardner.model.tagger import Tagger
+from hardner.model.decoders import Emissions
+from hardner.model.layers import mask_of
 from hardner.schemes import parse_tag
-from hardner.types import Sentence
 
-_WORDS_AT_ONCE = {"cpu": 1 << 13, "cuda": 1 << 17}
-"""Words that are read at once, padding and all models counted."""
+_Floats = NDArray[np.float64]
 
-_Floats = NDArray[np.float32]
+
+class HeadUncertainty(NamedTuple):
+    """What one head is unsure of in one sentence."""
+
+    given: _Floats
+    """The entropy of each token's tag given the one before, in nats; its sum is the sentence's."""
+    tokens: _Floats
+    """The entropy of each token's tag by itself."""
+    inside: _Floats
+    """The probability that a token is in a mention."""
+    labels: tuple[str, ...]
+    """The likeliest label of each token, were it in a mention."""
+    chance: float
+    """That there is any mention."""
 
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """What one model is unsure of in one sentence.
+    """What a model is unsure of in one sentence.
 
     Of several heads, each token takes the one that is surest of a mention there, so that what one
     head explains does not count as uncertain.
@@ -41,91 +52,45 @@ class Uncertainty:
     labels: tuple[str, ...]
     """The likeliest label of each token, were it in a mention."""
 
-
-class HeadRef(NamedTuple):
-    """One decoder of a tagger."""
-
-    domain: int
-    temperature: float = 1.0
-    """What its scores are divided by."""
-
-
-@torch.no_grad()
-def uncertainties(
-    tagger: Tagger, params: Params, sentences: Sequence[Sentence], heads: Sequence[HeadRef]
-) -> Iterator[tuple[int, list[Uncertainty]]]:
-    """Each sentence's place, and what each model is unsure of in it, the longest first.
-
-    Args:
-        tagger: The network.
-        params: Of one model, or of many, on the task axis.
-        sentences: Their spans do not matter.
-        heads: Which decoders to ask.
-    """
-    device = next(iter(params.values())).device
-    models = max(value.shape[0] for value in params.values())
-    bare = [replace(sentence, spans=()) for sentence in sentences]
-    store = tagger.store(bare, [heads[0].domain] * len(bare), device)
-    for rows in store.groups(_WORDS_AT_ONCE[device.type] // models):
-        batch = store.batch(torch.from_numpy(rows[None]).to(device), store.widths(rows))
-        found = _asked(tagger, params, batch.repeat(models), heads)
-        for place, row in enumerate(rows.tolist()):
-            yield row, [_cut(one, place, len(sentences[row])) for one in found]
+    @classmethod
+    def of(cls, heads: Sequence[HeadUncertainty]) -> "Uncertainty":
+        """What all heads together are unsure of."""
+        if not heads:
+            return cls(0.0, 0.0, np.zeros(0), np.zeros(0), ())
+        given, tokens, inside = (np.stack(values) for values in list(zip(*heads, strict=True))[:3])
+        surest = inside.argmax(0)
+        place = np.arange(len(surest))
+        return cls(
+            float(given[surest, place].sum()),
+            max(head.chance for head in heads),
+            tokens[surest, place],
+            inside[surest, place],
+            tuple(heads[head].labels[token] for token, head in enumerate(surest)),
+        )
 
 
-class _Found(NamedTuple):
-    """Of a batch: what `Uncertainty` says of each of its sentences."""
-
-    hardness: _Floats  # [B]
-    chance: _Floats  # [B]
-    tokens: _Floats  # [B, T]
-    inside: _Floats  # [B, T]
-    labels: NDArray[np.int64]  # [B, T]
-    names: tuple[str, ...]
-
-
-def _cut(found: _Found, row: int, length: int) -> Uncertainty:
-    return Uncertainty(
-        float(found.hardness[row]),
-        float(found.chance[row]),
-        found.tokens[row, :length].copy(),
-        found.inside[row, :length].copy(),
-        tuple(found.names[label] for label in found.labels[row, :length]),
-    )
-
-
-def _asked(tagger: Tagger, params: Params, batch: Batch, heads: Sequence[HeadRef]) -> list[_Found]:
-    """What each model finds."""
-    encoded = tagger.encoder(params, batch, SCORING)
-    claims, hards, tokens, labels, chances = [], [], [], [], []
-    names: tuple[str, ...] = ()
-    for head in heads:
-        domains = torch.full_like(batch.domains, head.domain)
-        scores, lengths, steps = tagger.emissions(params, encoded, batch, domains)
-        warm = (value.float() / head.temperature for value in (scores, *steps))
-        own = tagger.tag_sets[head.domain]
-        claim, hard, token, chance = entropies(next(warm), lengths, *warm)
-        inside, label = _claimed(claim, own)
-        claims.append(inside)
-        hards.append(hard)
-        tokens.append(token)
-        labels.append(label + len(names))
-        chances.append(chance)
-        names += own.labels
-    inside, first = torch.stack(claims).max(0)  # [M, B, T]
-    pick = [torch.stack(each).gather(0, first[None])[0] for each in (hards, tokens, labels)]
-    chance = torch.stack(chances).amax(0)  # [M, B]
-    whole = [v.cpu().numpy() for v in (pick[0].sum(-1), chance, pick[1], inside, pick[2])]
-    return [_Found(a, b, c, d, e, names) for a, b, c, d, e in zip(*whole, strict=True)]
+def head_uncertainties(
+    emissions: Emissions, tag_sets: Sequence[TagSet]
+) -> Iterator[list[HeadUncertainty]]:
+    """What each of D heads is unsure of in each sentence of a batch: D lists of B."""
+    lengths = emissions.lengths[0].tolist()
+    tags, given, tokens, chance = entropies(emissions.scores, emissions.lengths, *emissions.chain)
+    for head, own in enumerate(tag_sets):
+        inside, label = _claimed(tags[head], own)
+        values = (given[head], tokens[head], inside, label, chance[head])
+        rows = zip(lengths, *(value.cpu().numpy() for value in values), strict=True)
+        yield [
+            HeadUncertainty(a[:n], b[:n], c[:n], tuple(own.labels[i] for i in d[:n]), float(e))
+            for n, a, b, c, d, e in rows
+        ]
 
 
 def _claimed(probabilities: Tensor, own: TagSet) -> tuple[Tensor, Tensor]:
-    """The probability of a mention at each token and its likeliest label: [M, B, T] each."""
+    """The probability of a mention at each token and its likeliest label: [B, T] each."""
     index = [own.labels.index(parse_tag(tag)[1]) for tag in own.tags[1:]]
-    tags = probabilities[..., 1 : len(own.tags)]  # [M, B, T, C - 1]
-    shape = (*tags.shape[:-1], len(own.labels))
-    by_label = torch.zeros(shape, dtype=tags.dtype, device=tags.device)
-    by_label.index_add_(-1, torch.tensor(index, device=tags.device), tags)  # [M, B, T, labels]
+    tags = probabilities[..., 1 : len(own.tags)]  # [B, T, C - 1]
+    by_label = tags.new_zeros(*tags.shape[:-1], len(own.labels))
+    by_label.index_add_(-1, torch.tensor(index, device=tags.device), tags)  # [B, T, labels]
     return by_label.sum(-1), by_label.argmax(-1)
 
 
