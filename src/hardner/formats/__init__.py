@@ -14,8 +14,7 @@ from hardner.files import PathLike, head, is_standard, plain_name, shown_path
 from hardner.formats.ace import ACE_2005
 from hardner.formats.bioc import BIOC_JSON, BIOC_XML
 from hardner.formats.brat import BRAT
-from hardner.formats.conll import CONLL
-from hardner.formats.conll_columns import TABLE_HINT
+from hardner.formats.conll import CONLL, TABLE_HINT
 from hardner.formats.docbin import DOCBIN
 from hardner.formats.doccano import DOCCANO
 from hardner.formats.format import HOLDABLE, Format, Place, Report, reporting

@@ -7,23 +7,30 @@ such line opens a document.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 
 from hardner.errors import FileError, HardnerError
-from hardner.files import LINE_LIMIT, PathLike, atomic_write, blocks, shown_path, stem
-from hardner.formats.conll_columns import DOCSTART, ColumnReader, TaggedTokens, are_tagged_lines
+from hardner.files import LINE_LIMIT, PathLike, atomic_write, lines, shown_path, stem
 from hardner.formats.format import Format, Place, Report, reporting
 from hardner.formats.mention import short
-from hardner.schemes import OUTSIDE, spans_to_tags, tags_to_spans
+from hardner.schemes import OUTSIDE, parse_tag, spans_to_tags, tags_to_spans
 from hardner.text import Problem, sentences
 from hardner.types import Document, Entity, Sentence, Span
 
 REPAIRED = "invalid tag sequence repaired as conlleval does"
-_SPACES_ONLY = re.compile(r"(?<=\n)[ \t]+(?=\n)")
+TABLE_HINT = '; of a table of texts, make JSON lines: {"text": ...}'
+_DOCSTART = "-DOCSTART-"
+_LABEL_STUDIO = " -X- _ "
+"""Between a token and its tag, whose label may hold spaces."""
+_GAP = re.compile(r"[ \t]+")
 _UNFIT = re.compile(r"[\t\r\n]")
-_RUNS_KEPT = 1 << 16
+_KEPT = 1 << 16
+"""Lines and runs of tags that are cut and converted once."""
+_LONGEST_KEPT = 200
 
 
 def read_sentences(
@@ -81,75 +88,140 @@ def _sentences(
     path: PathLike, scheme: str | None, report: Report, prefix: str = ""
 ) -> Iterator[Sentence | None]:
     """The sentences of a file, None where a document starts."""
-    table, spans = ColumnReader(path, report), _Spans(path, report, scheme)
-    number = 0
-    for line, text in _whole_sentences(path):
-        for chunk in text.split("\n\n"):
-            for rows in table.read(chunk, line):
-                if rows is None:
+    columns, spans = _Columns(path, report), _Spans(path, scheme, report)
+    known = columns.known
+    number = size = 0
+    tokens: list[str] = []
+    tags: list[str] = []
+    numbers: list[int] = []
+    for line, row in chain(lines(path), [(0, "")]):
+        pair = known.get(row)
+        if pair is None:
+            opens = row.startswith(_DOCSTART)
+            if opens or not row.strip(" \t"):
+                if tokens:
+                    number += 1
+                    yield Sentence(tuple(tokens), spans.of(tags, numbers), f"{prefix}{number}")
+                    tokens, tags, numbers, size = [], [], [], 0
+                if opens:
                     yield None
-                    continue
-                number += 1
-                found = spans.of(rows) if rows.tags.count(OUTSIDE) < len(rows.tags) else ()
-                yield Sentence(rows.tokens, found, f"{prefix}{number}")
-            line += chunk.count("\n") + 2
+                continue
+            pair = columns.cut(row, line)
+            if pair is None:
+                continue
+        size += len(row)
+        if size > LINE_LIMIT:
+            message = "no blank line for so long; put one after each sentence"
+            raise FileError(shown_path(path), message, numbers[0])
+        tokens.append(pair[0])
+        tags.append(pair[1])
+        numbers.append(line)
     if not number:
         raise FileError(shown_path(path), "holds no sentences")
 
 
-def _whole_sentences(path: PathLike) -> Iterator[tuple[int, str]]:
-    """Blocks of lines that no sentence crosses the edges of, each with its first line's number."""
-    first, rest = 1, ""
-    for line, block in blocks(path):
-        if "\n " in block or "\n\t" in block:
-            block = _SPACES_ONLY.sub("", block)
-        joined = f"{rest}\n{block}" if rest else block
-        first = first if rest else line
-        whole, gap, rest = joined.rpartition("\n\n")
-        if gap:
-            yield first, whole
-            first += whole.count("\n") + 2
-        if len(rest) > LINE_LIMIT:
-            message = "no blank line for so long; put one after each sentence"
-            raise FileError(shown_path(path), message, first)
-    yield first, rest
+class _Columns:
+    """Cuts lines into a token and a tag; the first line with a token sets the columns."""
+
+    def __init__(self, path: PathLike, report: Report) -> None:
+        self._path, self._report = path, report
+        self._width = 0
+        self._by_tabs = False
+        self.known: dict[str, tuple[str, str]] = {}
+
+    def cut(self, row: str, line: int) -> tuple[str, str] | None:
+        """The token and the tag; None where the line is a comment."""
+        place = Place(self._path, line)
+        by_tabs = self._by_tabs if self._width else "\t" in row
+        cells = _cut(row, by_tabs)
+        token, tag = cells[0], cells[-1]
+        if problem := self._problem(cells):
+            if row.startswith("#"):
+                self._report.note("comment not kept", place)
+                return None
+            raise place.error(problem if self._width else problem + TABLE_HINT)
+        if not self._width:
+            self._width, self._by_tabs = len(cells), by_tabs
+            if len(cells) > 2:
+                self._report.note("columns between the token and the tag not kept", place)
+        pair = sys.intern(token), sys.intern(tag)
+        if len(row) <= _LONGEST_KEPT:
+            if len(self.known) > _KEPT:
+                self.known.clear()
+            self.known[row] = pair
+        return pair
+
+    def _problem(self, cells: list[str]) -> str | None:
+        token, tag = cells[0], cells[-1]
+        if self._width and len(cells) != self._width:
+            plural = "s" * (len(cells) > 1)
+            return f"{len(cells)} column{plural} where {self._width} were seen before"
+        if len(cells) == 1:
+            return "one column where a token and its tag are needed"
+        if not token.strip(" "):
+            return "a tag without a token"
+        if not _is_tag(tag):
+            return f"{short(tag)} is not a tag" if tag else "a token without a tag"
+        return None
+
+
+def _cut(row: str, by_tabs: bool) -> list[str]:
+    """The columns of a line, separated by tabs or by any white space."""
+    token, middle, tag = row.partition(_LABEL_STUDIO)
+    if middle:
+        return [token, *middle.split(), tag.rstrip(" ")]
+    cells = row.split("\t") if by_tabs else _GAP.split(row.strip(" \t"))
+    cells[-1] = cells[-1].rstrip(" ")
+    return cells
+
+
+def _is_tag(text: str) -> bool:
+    """Whether the text is a tag of any scheme."""
+    try:
+        parse_tag(text)
+    except HardnerError:
+        return False
+    return True
+
+
+def _are_tagged_lines(start: str) -> bool:
+    """Whether all lines have as many columns and end in a tag."""
+    rows = [row.rstrip("\r") for row in start.split("\n")[:200] if row.strip()]
+    rows = rows[: max(2, len(rows) - 1)]  # the last of many may be cut
+    table = [_cut(row, "\t" in row) for row in rows if not row.startswith((_DOCSTART, "#"))]
+    widths = {len(columns) for columns in table}
+    certain = len(table) > 1 or "\t" in start  # one line that ends in "vitamin B" is prose
+    tagged = all(_is_tag(columns[-1]) for columns in table)
+    return certain and tagged and len(widths) == 1 and min(widths) > 1
+
+
+_spans_of_run = lru_cache(_KEPT)(tags_to_spans)
 
 
 class _Spans:
-    """Tags to spans; equal runs of tags between two O are converted once."""
+    """Tags to spans, one run of tags between two O at a time, as runs come again and again."""
 
-    def __init__(self, path: PathLike, report: Report, scheme: str | None) -> None:
+    def __init__(self, path: PathLike, scheme: str | None, report: Report) -> None:
         self._path, self._report = path, report
         self._scheme, self._may_change = scheme or "IOB2", scheme is None
-        self._seen: dict[tuple[str, ...], tuple[tuple[Span, ...], list[int]]] = {}
 
-    def of(self, rows: TaggedTokens) -> tuple[Span, ...]:
-        spans: list[Span] = []
-        inside = [index for index, tag in enumerate(rows.tags) if tag != OUTSIDE]
-        first = last = inside[0]
-        for index in (*inside[1:], -1):
-            if index != last + 1:
-                self._add(spans, rows, first, last + 1)
-                first = index
-            last = index
-        return tuple(spans)
-
-    def _add(self, spans: list[Span], rows: TaggedTokens, first: int, end: int) -> None:
-        run = rows.tags[first:end]
-        found, repaired = self._seen.get(run) or self._work_out(run)
-        if repaired:
-            place = Place(self._path, rows.lines[first + repaired[0]])
-            self._report.add(REPAIRED, place, len(repaired))
-        spans += [Span(first + start, first + stop, label) for start, stop, label in found]
-
-    def _work_out(self, run: tuple[str, ...]) -> tuple[tuple[Span, ...], list[int]]:
-        if self._may_change and any(tag[0] in "ES" for tag in run):
+    def of(self, tags: list[str], numbers: list[int]) -> tuple[Span, ...]:
+        """The spans of a sentence, whose tokens stand on lines of these numbers."""
+        if tags.count(OUTSIDE) == len(tags):
+            return ()
+        if self._may_change and any(tag[0] in "ES" for tag in tags):
             self._scheme, self._may_change = "IOBES", False
-            self._seen.clear()
-        if len(self._seen) > _RUNS_KEPT:
-            self._seen.clear()
-        self._seen[run] = tags_to_spans(run, self._scheme)
-        return self._seen[run]
+        spans: list[Span] = []
+        start = 0
+        for end in (*(i for i, tag in enumerate(tags) if tag == OUTSIDE), len(tags)):
+            if start < end:
+                found, repaired = _spans_of_run(tuple(tags[start:end]), self._scheme)
+                spans += [Span(start + first, start + last, label) for first, last, label in found]
+                if repaired:
+                    place = Place(self._path, numbers[start + repaired[0]])
+                    self._report.add(REPAIRED, place, len(repaired))
+            start = end + 1
+        return tuple(spans)
 
 
 def _write(
@@ -163,7 +235,7 @@ def _write(
             found = _tokenized(document, report, place)
             grouped |= len(found) > 1
             if grouped:
-                file.write(f"{DOCSTART}\tO\n\n")
+                file.write(f"{_DOCSTART}\tO\n\n")
             for sentence in found:
                 file.write(_lines(sentence, scheme, report, place))
             written += len(found)
@@ -188,7 +260,7 @@ def _tokenized(document: Document, report: Report, place: Place) -> Sequence[Sen
 
 def _lines(sentence: Sentence, scheme: str, report: Report, place: Place) -> str:
     for token in sentence.tokens:
-        if not token.strip(" ") or token.startswith(DOCSTART) or _UNFIT.search(token):
+        if not token.strip(" ") or token.startswith(_DOCSTART) or _UNFIT.search(token):
             raise place.error(f"the token {short(token)} cannot stand in a CoNLL file")
     spans = [_plain(span, report, place) for span in sentence.spans]
     if scheme == "IO":
@@ -227,7 +299,7 @@ CONLL = Format(
     "CoNLL: a token and its tag a line",
     _read,
     _write,
-    sniff=are_tagged_lines,
+    sniff=_are_tagged_lines,
     holds=frozenset({"sentences"}),
     tagged=True,
 )
