@@ -1,5 +1,6 @@
 """Documents for property tests, each kind holding what its format can hold."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import strategies as st
@@ -134,6 +135,39 @@ def tokenized_documents(
     rows = [offsets[left:right] for left, right in pairwise(bounds)]
     parts = make_sentences(text, rows, found) if draw(st.booleans()) else ()
     return Document(draw(NAMES), text, found, parts)
+
+
+@st.composite
+def common_documents(draw: st.DrawFn) -> Document:
+    """What goes through every format unchanged, but for what the format says that it cannot hold.
+
+    Words with a space between them, in one passage or two; mentions are words, or pieces of them.
+    """
+    words = st.lists(st.text(st.sampled_from("AZ09é漢β"), min_size=1, max_size=4), max_size=5)
+    rows = [["X", *draw(words)] for _ in range(draw(st.integers(1, 2)))]
+    bare = join_sentences("doc-1", [Sentence(tuple(row)) for row in rows])
+    made = []
+    for sentence in bare.sentences:
+        assert sentence.offsets is not None
+        for _ in range(draw(st.integers(0, 3))):
+            cuts = draw(st.sets(st.integers(0, len(sentence)), min_size=2, max_size=4))
+            marks = sorted(cuts)[: len(cuts) // 2 * 2]
+            where = [
+                (sentence.offsets[left][0], sentence.offsets[right - 1][1])
+                for left, right in zip(marks[::2], marks[1::2], strict=True)
+            ]
+            more = {"score": draw(SCORES), "identifier": draw(CONCEPTS)}
+            label = draw(SOLID_LABELS)
+            made.append(make_mention(Place("generated"), bare.text, where, label, **more))
+    first = len(" ".join(rows[0]))
+    parts = [Passage(0, first, "title"), Passage(first + 1, len(bare.text), "abstract")]
+    distinct = {(entity.ranges, entity.label): entity for entity in made}
+    return replace(
+        bare,
+        entities=tuple(distinct.values()),
+        sentences=bare.sentences if draw(st.booleans()) else (),
+        passages=tuple(parts) if rows[1:] and draw(st.booleans()) else (),
+    )
 
 
 @st.composite

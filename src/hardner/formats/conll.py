@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 
-from hardner.errors import FileError, HardnerError
-from hardner.files import LINE_LIMIT, PathLike, atomic_write, lines, shown_path, stem
+from hardner.errors import HardnerError
+from hardner.files import LINE_LIMIT, PathLike, atomic_write, lines, stem
 from hardner.formats.format import Format, Place, Report, reporting
 from hardner.formats.mention import short
 from hardner.schemes import OUTSIDE, parse_tag, spans_to_tags, tags_to_spans
@@ -89,13 +89,12 @@ def _sentences(
 ) -> Iterator[Sentence | None]:
     """The sentences of a file, None where a document starts."""
     columns, spans = _Columns(path, report), _Spans(path, scheme, report)
-    known = columns.known
     number = size = 0
     tokens: list[str] = []
     tags: list[str] = []
     numbers: list[int] = []
     for line, row in chain(lines(path), [(0, "")]):
-        pair = known.get(row)
+        pair = columns.get(row)
         if pair is None:
             opens = row.startswith(_DOCSTART)
             if opens or not row.strip(" \t"):
@@ -109,66 +108,63 @@ def _sentences(
             pair = columns.cut(row, line)
             if pair is None:
                 continue
-        size += len(row)
-        if size > LINE_LIMIT:
-            message = "no blank line for so long; put one after each sentence"
-            raise FileError(shown_path(path), message, numbers[0])
         tokens.append(pair[0])
         tags.append(pair[1])
         numbers.append(line)
+        size += len(row)
+        if size > LINE_LIMIT:
+            problem = "no blank line for so long; put one after each sentence"
+            raise Place(path, numbers[0]).error(problem)
     if not number:
-        raise FileError(shown_path(path), "holds no sentences")
+        raise Place(path).error("holds no sentences")
 
 
-class _Columns:
-    """Cuts lines into a token and a tag; the first line with a token sets the columns."""
+class _Columns(dict[str, tuple[str, str]]):
+    """The token and the tag of lines, equal ones cut once; the first line sets the columns."""
 
     def __init__(self, path: PathLike, report: Report) -> None:
+        super().__init__()
         self._path, self._report = path, report
         self._width = 0
         self._by_tabs = False
-        self.known: dict[str, tuple[str, str]] = {}
 
     def cut(self, row: str, line: int) -> tuple[str, str] | None:
-        """The token and the tag; None where the line is a comment."""
+        """The token and the tag of a new line; None where it is a comment."""
         place = Place(self._path, line)
         by_tabs = self._by_tabs if self._width else "\t" in row
         cells = _cut(row, by_tabs)
-        token, tag = cells[0], cells[-1]
         if problem := self._problem(cells):
             if row.startswith("#"):
                 self._report.note("comment not kept", place)
                 return None
             raise place.error(problem if self._width else problem + TABLE_HINT)
-        if not self._width:
-            self._width, self._by_tabs = len(cells), by_tabs
-            if len(cells) > 2:
-                self._report.note("columns between the token and the tag not kept", place)
-        pair = sys.intern(token), sys.intern(tag)
+        if not self._width and len(cells) > 2:
+            self._report.note("columns between the token and the tag not kept", place)
+        self._width, self._by_tabs = len(cells), by_tabs
+        pair = sys.intern(cells[0]), sys.intern(cells[-1])
+        if len(self) >= _KEPT:
+            self.clear()
         if len(row) <= _LONGEST_KEPT:
-            if len(self.known) > _KEPT:
-                self.known.clear()
-            self.known[row] = pair
+            self[row] = pair
         return pair
 
-    def _problem(self, cells: list[str]) -> str | None:
-        token, tag = cells[0], cells[-1]
+    def _problem(self, cells: list[str]) -> str:
         if self._width and len(cells) != self._width:
             plural = "s" * (len(cells) > 1)
             return f"{len(cells)} column{plural} where {self._width} were seen before"
         if len(cells) == 1:
             return "one column where a token and its tag are needed"
-        if not token.strip(" "):
+        if not cells[0].strip(" "):
             return "a tag without a token"
-        if not _is_tag(tag):
-            return f"{short(tag)} is not a tag" if tag else "a token without a tag"
-        return None
+        if not cells[-1]:
+            return "a token without a tag"
+        return "" if _is_tag(cells[-1]) else f"{short(cells[-1])} is not a tag"
 
 
 def _cut(row: str, by_tabs: bool) -> list[str]:
     """The columns of a line, separated by tabs or by any white space."""
     token, middle, tag = row.partition(_LABEL_STUDIO)
-    if middle:
+    if middle and not by_tabs:
         return [token, *middle.split(), tag.rstrip(" ")]
     cells = row.split("\t") if by_tabs else _GAP.split(row.strip(" \t"))
     cells[-1] = cells[-1].rstrip(" ")
