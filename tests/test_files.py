@@ -22,6 +22,7 @@ from hardner.files import (
     head,
     lines,
     open_binary,
+    read_json,
     read_text,
     stem,
 )
@@ -159,6 +160,25 @@ def test_head_survives_a_cut_character(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes("\ufeffaé".encode())
     assert head(path, 5) == "a"
+
+
+@pytest.mark.parametrize("content", ["[1]", "3", '"ab"', "[" * 100_000, "{", "9" * 5000])
+def test_json_that_is_no_object(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a").write_text(content)
+    with pytest.raises(FileError, match=r"a: damaged, not JSON: |a: damaged: not a JSON object"):
+        read_json(tmp_path / "a")
+
+
+def test_a_name_that_is_too_long() -> None:
+    assert error_of("x" * 5000).endswith("File name too long")
+
+
+def test_a_text_that_begins_with_a_byte_order_mark(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "a") as file:
+        file.write("")
+        file.write("\ufeffa")
+        file.write("\ufeffb")
+    assert read_text(tmp_path / "a") == "\ufeffa\ufeffb"
 
 
 def test_stem() -> None:
