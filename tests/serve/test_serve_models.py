@@ -28,9 +28,9 @@ from hardner.model.encoders import WordEncoder
 from hardner.model.tagger import Tagger
 from hardner.serve import job, queue
 from hardner.serve import learning as learning_types
-from hardner.serve.ipc import AdaptationOrder
 from hardner.serve.model_thread import ModelThread
 from hardner.serve.models import MODELS_KEPT
+from hardner.serve.runs import AdaptationOrder
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 

@@ -1,10 +1,12 @@
 """The web application: routes over a workbench, the page, and errors as one line of JSON."""
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Collection, Iterator
 from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -22,7 +24,8 @@ from hardner.serve.guard import LOOPBACK, RequestGuard
 from hardner.serve.routes import documents, labels, models, project
 from hardner.serve.workbench import Workbench
 
-_PAGE = Path(__file__).parent / "page"
+_PAGE = Path(__file__).with_name("page")
+_DOCS = Path(__file__).with_name("docs.html")
 _MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -30,13 +33,6 @@ _MEDIA_TYPES = {
     ".svg": "image/svg+xml",
 }
 _ERRORS = (400, 401, 403, 404, 409, 413, 415, 422, 429, 507)
-_DOCS_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem }
-code, pre { font-family: ui-monospace, monospace; font-size: .9em }
-pre { background: #8882; padding: .5rem; overflow: auto }
-section { border-top: 1px solid #8886; margin-top: 1rem } h2 { font-size: 1.1rem }
-:root { color-scheme: light dark }
-"""
 
 
 class ErrorAnswer(BaseModel):
@@ -106,62 +102,29 @@ def _add_page(app: FastAPI) -> None:
     def docs() -> Response:
         return Response(_docs_page(app.openapi()), media_type=_MEDIA_TYPES[".html"])
 
-    @app.get("/docs.css", include_in_schema=False)
-    def docs_style() -> Response:
-        return Response(_DOCS_STYLE, media_type=_MEDIA_TYPES[".css"])
-
 
 def _docs_page(description: dict[str, Any]) -> str:
     """The OpenAPI description for people, as one page without scripts, which its policy forbids."""
-    title, about = escape(description["info"]["title"]), escape(description["info"]["description"])
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f'<link rel="stylesheet" href="/docs.css"><title>{title}</title></head>'
-        f"<body><main><h1>{title}</h1><p>{about} "
-        'The same for machines: <a href="/openapi.json">openapi.json</a>.</p>'
-        f"{''.join(_docs_sections(description))}</main></body></html>"
-    )
+    info, sections = description["info"], "\n".join(_docs_sections(description))
+    title, about = escape(info["title"]), escape(info["description"])
+    page = Template(_DOCS.read_text("utf-8"))
+    return page.substitute(title=title, about=about, sections=sections)
 
 
 def _docs_sections(description: dict[str, Any]) -> Iterator[str]:
-    schemas = description["components"]["schemas"]
     for path, methods in description["paths"].items():
         for method, route in methods.items():
-            yield f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>"
-            yield f"<p>{escape(route.get('description', ''))}</p>"
-            if given := route.get("parameters"):
-                rows = "".join(
-                    f"<li><code>{escape(p['name'])}</code> ({p['in']}): "
-                    f"<code>{escape(_type(p['schema'], schemas))}</code></li>"
-                    for p in given
-                )
-                yield f"<ul>{rows}</ul>"
-            for kind, body in route.get("requestBody", {}).get("content", {}).items():
-                shape = _type(body["schema"], schemas)
-                yield f"<p>Body, {escape(kind)}:</p><pre>{escape(shape)}</pre>"
-            yield "</section>"
-
-
-def _type(schema: dict[str, Any], schemas: dict[str, Any], depth: int = 0) -> str:
-    """A schema in short: names of types, objects spelled out."""
-    if "$ref" in schema:
-        schema = schemas[schema["$ref"].rpartition("/")[2]]
-    if "anyOf" in schema:
-        return " | ".join(_type(one, schemas, depth) for one in schema["anyOf"])
-    if "enum" in schema:
-        return " | ".join(map(str, schema["enum"]))
-    if schema.get("type") == "array":
-        return f"[{_type(schema['items'], schemas, depth)}, ...]"
-    if "properties" in schema:
-        inner = "  " * (depth + 1)
-        needed = schema.get("required", [])
-        rows = (
-            f"{inner}{name}{'' if name in needed else '?'}: {_type(one, schemas, depth + 1)}"
-            for name, one in schema["properties"].items()
-        )
-        return "{\n" + ",\n".join(rows) + "\n" + "  " * depth + "}"
-    return str(schema.get("type", "any"))
+            given = [f"{one['name']} (in the {one['in']})" for one in route.get("parameters", ())]
+            bodies = route.get("requestBody", {}).get("content", {}).values()
+            shapes = (body["schema"].get("$ref", "the file") for body in bodies)
+            given += [f"body: {shape.rpartition('/')[2]}" for shape in shapes]
+            yield (
+                f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>"
+                f"<p>{escape(route.get('description', ''))}</p>"
+                f"<p>{escape(', '.join(given))}</p></section>"
+            )
+    for name, schema in description["components"]["schemas"].items():
+        yield f"<section><h2>{name}</h2><pre>{escape(json.dumps(schema, indent=2))}</pre></section>"
 
 
 async def _system_error(request: Request, error: Exception) -> Response:
@@ -172,7 +135,6 @@ async def _system_error(request: Request, error: Exception) -> Response:
 
 
 async def _error(request: Request, error: Exception) -> Response:
-    """The error as one line of JSON."""
     status, message, extra, headers = 422, str(error), {}, None
     match error:
         case Refused():

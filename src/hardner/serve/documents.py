@@ -4,11 +4,11 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardner.schemes import non_overlapping
 from hardner.serve.database import Database, compact_json, record_event
-from hardner.serve.errors import Missing
+from hardner.serve.errors import only
 from hardner.serve.mention_types import ensure_types, type_numbers
 from hardner.serve.models import current_model_number
 from hardner.serve.sentences import PARTLY
@@ -43,26 +43,11 @@ _ROW = f"""SELECT id, name, substr(text, 1, {_OPENING}) AS opening, held_out,
     FROM documents"""
 
 
-class PreparedDocument(NamedTuple):
-    """A document on its way into the project."""
+def prepare_document(document: Document, labelled: bool = False) -> tuple[Document, list[str]]:
+    """Split a document into sentences, align its mentions to their tokens, and warn of losses.
 
-    name: str
-    text: str
-    sentences: list[Sentence]
-    """Of bounded length, with offsets in the text."""
-    labelled: bool
-    """Whether sentences without a label hold no mention; otherwise they are open.
-
-    A sentence that says itself how far it was labelled is taken at its word.
-    """
-    warnings: list[str]
-    held_out: bool = False
-
-
-def prepare_document(document: Document, labelled: bool = False) -> PreparedDocument:
-    """Split a document into sentences and align its mentions to their tokens.
-
-    A document with mentions counts as labelled.
+    Sentences without a label hold no mention if the document is labelled, as it is with mentions;
+    otherwise they are open. A sentence that says itself how far it was labelled is believed.
     """
     if any(sentence.offsets is None for sentence in document.sentences):
         document = replace(document, sentences=())
@@ -77,9 +62,9 @@ def prepare_document(document: Document, labelled: bool = False) -> PreparedDocu
         if count := len(sentence.spans) - len(kept):
             warnings.append(f"{sentence.id}: {count} within another of its type; left out")
         held += _cut(replace(sentence, spans=kept))
-    labelled = labelled or any(sentence.spans for sentence in held)
-    name, text, held_out = document.id, document.text, document.held_out
-    return PreparedDocument(name, text, held, labelled, warnings, held_out)
+    state = "done" if labelled or any(sentence.spans for sentence in held) else "open"
+    stated = tuple(replace(one, state=one.state or state) for one in held)
+    return replace(document, sentences=stated), warnings
 
 
 def _longest_of_each_label(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -110,25 +95,24 @@ def _cut(sentence: Sentence) -> Iterator[Sentence]:
 
 
 def add_documents(
-    database: Database, prepared: Sequence[PreparedDocument], held_out: bool
+    database: Database, prepared: Sequence[Document], held_out: bool
 ) -> dict[str, Any]:
-    """Add documents, at least one, with their labels; returns what was added."""
+    """Add prepared documents, at least one, with their labels; returns what was added."""
     every = [sentence for document in prepared for sentence in document.sentences]
     new_types = ensure_types(database, sorted({s.label for one in every for s in one.spans}))
     types = type_numbers(database)
     (last,) = database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
     for number, document in enumerate(prepared, last + 1):
-        name = document.name or f"document-{number}"
+        name = document.id or f"document-{number}"
         database.execute(
             "INSERT INTO documents (id, name, text, held_out) VALUES (?, ?, ?, ?)",
             (number, name, document.text, held_out or document.held_out),
         )
-        _index_words(database, number)
         database.executemany(
             """INSERT INTO sentences (document, position, start, stop, tokens, state, spans)
                VALUES (?, ?, ?, ?, ?, ?, ?)""",
             (
-                (number, position, *_sentence_row(sentence, document.labelled, types))
+                (number, position, *_sentence_row(sentence, types))
                 for position, sentence in enumerate(document.sentences)
             ),
         )
@@ -138,35 +122,20 @@ def add_documents(
         "first": last + 1,
         "last": last + len(prepared),
         "sentences": len(every),
-        "labelled": sum(
-            sentence.state == "done" if sentence.state else document.labelled
-            for document in prepared
-            for sentence in document.sentences
-        ),
+        "labelled": sum(sentence.is_done for sentence in every),
         "mentions": sum(len(sentence.spans) for sentence in every),
         "types": new_types,
     }
 
 
-def _sentence_row(
-    sentence: Sentence, labelled: bool, types: dict[str, int]
-) -> tuple[int, int, str, str, str]:
+def _sentence_row(sentence: Sentence, types: dict[str, int]) -> tuple[int, int, str, str, str]:
     """The columns start, stop, tokens, state and spans."""
     assert sentence.offsets
     start, stop = sentence.offsets[0][0], sentence.offsets[-1][1]
     tokens = [edge - start for offset in sentence.offsets for edge in offset]
     marks = sorted((span.start, span.end, types[span.label]) for span in sentence.spans)
-    done = sentence.state == "done" if sentence.state else labelled
-    state = "open" if not done else "labelled" if marks else "none"
+    state = "open" if not sentence.is_done else "labelled" if marks else "none"
     return start, stop, compact_json(tokens), state, compact_json(marks)
-
-
-def _index_words(database: Database, number: int) -> None:
-    database.execute(
-        """INSERT INTO words (rowid, name, text)
-           SELECT id, name, text FROM documents WHERE id = ?""",
-        (number,),
-    )
 
 
 def list_documents(
@@ -196,23 +165,19 @@ def _as_json(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def find_document(database: Database, number: int) -> dict[str, Any]:
-    """The document of that number, as a list shows it."""
     values = {"model": current_model_number(database), "id": number}
-    for row in database.execute(f"{_ROW} WHERE NOT removed AND id = :id", values):
-        return _as_json(row)
-    raise Missing(f"there is no document {number}")
+    rows = database.execute(f"{_ROW} WHERE NOT removed AND id = :id", values)
+    return _as_json(only(rows, f"document {number}"))
 
 
 def document_text(database: Database, number: int) -> str:
-    """The text of a document."""
     return str(_row(database, number)["text"])
 
 
 def _row(database: Database, number: int) -> sqlite3.Row:
-    for row in database.execute("SELECT * FROM documents WHERE NOT removed AND id = ?", (number,)):
-        found: sqlite3.Row = row
-        return found
-    raise Missing(f"there is no document {number}")
+    rows = database.execute("SELECT * FROM documents WHERE NOT removed AND id = ?", (number,))
+    found: sqlite3.Row = only(rows, f"document {number}")
+    return found
 
 
 def change_document(
@@ -227,14 +192,5 @@ def change_document(
 
 def set_document(database: Database, number: int, columns: Mapping[str, Any]) -> None:
     """Set columns of a document that is there or was removed."""
-    if "name" in columns:
-        # The index keeps no copy of the texts, so it must be told what to forget.
-        database.execute(
-            """INSERT INTO words (words, rowid, name, text)
-               SELECT 'delete', id, name, text FROM documents WHERE id = ?""",
-            (number,),
-        )
     for column, value in columns.items():
         database.execute(f"UPDATE documents SET {column} = ? WHERE id = ?", (value, number))
-    if "name" in columns:
-        _index_words(database, number)

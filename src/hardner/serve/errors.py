@@ -2,9 +2,12 @@
 
 import errno
 import sqlite3
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from hardner.errors import HardnerError
+
+_Row = TypeVar("_Row")
 
 
 class Refused(HardnerError):
@@ -19,6 +22,13 @@ class Refused(HardnerError):
 
 class Missing(Refused):
     status = 404  # there is no such thing
+
+
+def only(rows: Iterable[_Row], what: str) -> _Row:
+    """The only row there can be; where there is none, the answer is that it is missing."""
+    for row in rows:
+        return row
+    raise Missing(f"there is no {what}")
 
 
 class Conflict(Refused):

@@ -21,7 +21,6 @@ _ODD = re.compile(r"[\s|/\\:*?\"<>\x00-\x1f]+")
 
 
 def writable_formats() -> tuple[str, ...]:
-    """The names of the formats in which labels can be exported."""
     return tuple(name for name, row in FORMATS.items() if row.write is not None)
 
 

@@ -38,8 +38,6 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class RequestGuard:
-    """Stands around the application."""
-
     def __init__(
         self, app: ASGIApp, hosts: Collection[str], token: str | None, limits: Limits
     ) -> None:
@@ -94,7 +92,6 @@ class RequestGuard:
         return hmac.compare_digest(given.encode(), str(self._token).encode())
 
     def _body_limit(self, request: Request) -> int:
-        """How many bytes the body may have."""
         uploads = request.scope["path"] == _UPLOADS
         limit = self._limits.upload_bytes if uploads else self._limits.json_bytes
         said = request.headers.get("content-length", "0")
@@ -109,7 +106,6 @@ class RequestGuard:
 
 
 def _name(host: str) -> str | None:
-    """The name in a Host header, without its port."""
     found = re.fullmatch(r"(\[[^\]]*\]|[^:\[]*)(:[0-9]*)?", host)
     return found and found[1].strip("[]").lower().rstrip(".")
 

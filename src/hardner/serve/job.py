@@ -19,8 +19,8 @@ from hardner.errors import HardnerError
 from hardner.evaluate.errors import PredictedSentence, find_mistakes
 from hardner.evaluate.score import score
 from hardner.serve.errors import DISK_FULL, is_disk_full
-from hardner.serve.ipc import MODEL_IN_USE, NEW_MODEL, AdaptationOrder
 from hardner.serve.learning import OnProgress, learn_types, only_labels, overall
+from hardner.serve.runs import MODEL_IN_USE, NEW_MODEL, AdaptationOrder
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 

@@ -50,11 +50,9 @@ class SentenceLabels(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The sentence's state, as the table has it."""
         return "none" if self.none else "labelled" if self.spans and not self.partial else "open"
 
     def without(self, kind: int) -> "SentenceLabels":
-        """All but what is said of a type."""
         spans, rejected = (
             tuple(mark for mark in marks if mark[2] != kind)
             for marks in (self.spans, self.rejected)
@@ -140,7 +138,6 @@ def remove_type(database: Database, number: int, with_labels: bool) -> None:
 
 
 def _set_type(database: Database, side: dict[str, Any]) -> None:
-    """Remove a type or bring it back, and its labels."""
     number = side["type"]
     if side["removed"]:
         database.execute("UPDATE types SET removed = 1 WHERE id = ?", (number,))
@@ -244,7 +241,6 @@ def _describe(database: Database, change: sqlite3.Row) -> str:
 
 
 def _mention(database: Database, sentence: int, mark: Mark) -> str:
-    """The text and type of a mention, also in a document that was removed."""
     row = select_sentences(database, "sentences.id = ?", sentence).fetchone()
     offsets, (first, end, number) = token_offsets(row), mark
     text = row["text"][offsets[first][0] : offsets[end - 1][1]]

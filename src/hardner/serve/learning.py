@@ -10,7 +10,7 @@ from hardner.errors import HardnerError
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import part_of
 from hardner.model.tagger import Model
-from hardner.serve.ipc import AdaptationOrder
+from hardner.serve.runs import AdaptationOrder
 from hardner.tag.added_heads import add_head
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
@@ -125,7 +125,6 @@ def with_heads(model: Predictor, labels: Collection[str]) -> Predictor:
 
 
 def only_labels(sentence: Sentence, labels: Collection[str]) -> Sentence:
-    """The sentence with its mentions of these labels."""
     return replace(sentence, spans=tuple(s for s in sentence.spans if s.label in labels))
 
 

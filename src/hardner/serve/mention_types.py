@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hardner.serve.database import Database, record_event
-from hardner.serve.errors import Conflict, Missing
+from hardner.serve.errors import Conflict, only
 
 _COLOURS = 8
 _KEYS = string.digits[1:] + string.ascii_lowercase + "0"
@@ -37,11 +37,7 @@ def list_types(database: Database) -> list[dict[str, Any]]:
 
 
 def find_type(database: Database, number: int) -> dict[str, Any]:
-    """The type of that number."""
-    for found in list_types(database):
-        if found["id"] == number:
-            return found
-    raise Missing(f"there is no type {number}")
+    return only((one for one in list_types(database) if one["id"] == number), f"type {number}")
 
 
 def add_type(

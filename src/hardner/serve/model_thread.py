@@ -32,15 +32,12 @@ _log = logging.getLogger(__name__)
 
 
 def load_predictor(folder: Path | None) -> "Predictor":
-    """The model of a folder, or the bundled one."""
     from hardner.tag.predictor import Predictor  # torch: the server starts before it is there
 
     return Predictor.load(folder)
 
 
 class LoadedModel(NamedTuple):
-    """A model, and its number in the project."""
-
     number: int
     model: "Predictor"
 
@@ -82,7 +79,6 @@ class ModelThread:
     def submit(
         self, work: Callable[[LoadedModel], _Outcome], urgency: int = SOON
     ) -> Future[_Outcome]:
-        """Compute something with the model."""
         return self._enqueue(lambda: work(self._model()), urgency)
 
     def tag(self, texts: Sequence[str]) -> Future[tuple[int, _Entities]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hardner.serve.database import Database, record_event, utc_now
-from hardner.serve.errors import Conflict, Missing
+from hardner.serve.errors import Conflict, only
 
 MODELS_KEPT = 3
 """Adapted models whose files are kept; of older ones, only the scores are."""
@@ -28,20 +28,14 @@ def list_models(database: Database) -> list[dict[str, Any]]:
 
 
 def find_model(database: Database, number: int) -> dict[str, Any]:
-    """The model of that number."""
-    for found in list_models(database):
-        if found["id"] == number:
-            return found
-    raise Missing(f"there is no model {number}")
+    return only((one for one in list_models(database) if one["id"] == number), f"model {number}")
 
 
 def current_model(database: Database) -> dict[str, Any] | None:
-    """The model in use."""
     return next((model for model in list_models(database) if model["current"]), None)
 
 
 def current_model_number(database: Database) -> int | None:
-    """The number of the model in use."""
     row = database.execute("SELECT id FROM models WHERE current").fetchone()
     return row["id"] if row else None
 
@@ -77,7 +71,6 @@ def set_base_labels(database: Database, labels: tuple[str, ...]) -> None:
 
 
 def use_model(database: Database, number: int) -> None:
-    """Make a model the current one."""
     find_model(database, number)
     database.execute("UPDATE models SET current = 0 WHERE current")
     database.execute("UPDATE models SET current = 1 WHERE id = ?", (number,))
@@ -126,7 +119,6 @@ def _files(database: Database, number: int) -> sqlite3.Cursor:
 
 
 def unpack_model(database: Database, number: int, folder: Path) -> None:
-    """Write the files of an adapted model into a folder."""
     for row in _files(database, number):
         path = folder / row["name"]
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +126,6 @@ def unpack_model(database: Database, number: int, folder: Path) -> None:
 
 
 def zip_model(database: Database, number: int, folder: str, target: Path) -> None:
-    """Write a zip with the files of an adapted model in a folder."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:  # weights hardly shrink
         for row in _files(database, number):
             entry = zipfile.ZipInfo(f"{folder}/{row['name']}")

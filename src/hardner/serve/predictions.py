@@ -53,7 +53,6 @@ class Predictions:
             self._continue()
 
     def predict(self, rows: Sequence[sqlite3.Row]) -> Future[None]:
-        """Predict these sentences soon, and store the outcome."""
         return self._model.submit(lambda loaded: self._predict(loaded, rows))
 
     def _predict(self, loaded: LoadedModel, rows: Sequence[sqlite3.Row]) -> None:
@@ -95,7 +94,6 @@ def unpredicted_sentences(
 
 
 def compare_sentences(database: Database, sentences: Sequence[int]) -> None:
-    """Compare predictions and labels of these sentences anew."""
     _compare(database, "sentence IN (SELECT value FROM json_each(?))", json.dumps([*sentences]))
 
 

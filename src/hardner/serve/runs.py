@@ -1,4 +1,4 @@
-"""Adaptation runs: their rows in the project, and the process that does the work."""
+"""Adaptation runs: their rows in the project, their orders, and the process that does the work."""
 
 import json
 import logging
@@ -10,41 +10,70 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hardner.serve.database import Database, ProjectDatabase, record_event, utc_now
-from hardner.serve.errors import DISK_FULL, Conflict, Missing, is_disk_full
-from hardner.serve.ipc import MODEL_IN_USE, NEW_MODEL, AdaptationOrder
+from hardner.serve.errors import DISK_FULL, Conflict, is_disk_full, only
 from hardner.serve.models import add_model, unpack_model
-from hardner.types import Sentence
+from hardner.types import Sentence, Span
 
+MODEL_IN_USE = "current"
+"""Folder of the adapted model in use, to compare the new one with; without it, the base is."""
+NEW_MODEL = "model"
+"""Folder that the new model is left in."""
+_ORDER = "order.json"
 JOB_COMMAND = (sys.executable, "-m", "hardner.serve.job")
 _GRACE = 3.0  # seconds that the process has to end when it is asked to
 _log = logging.getLogger(__name__)
 
 
-def list_runs(database: Database) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class AdaptationOrder:
+    """What to adapt, to what, and how."""
+
+    labelled: Sequence[Sentence]
+    held_out: Sequence[Sentence]
+    """To score the new model on."""
+    unlabelled: Sequence[Sentence]
+    """To compare the models on."""
+    keep: bool
+    """Whether the types of the base model stay beside the new ones."""
+    force: bool
+    """Whether to go on where the base model does better as it is."""
+    base: Path | None
+    """The folder of the model to adapt; None is the bundled one."""
+
+    def write(self, folder: Path) -> None:
+        (folder / _ORDER).write_text(json.dumps(asdict(self), default=str), "utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> "AdaptationOrder":
+        order = json.loads((folder / _ORDER).read_text("utf-8"))
+        for name in ("labelled", "held_out", "unlabelled"):
+            order[name] = [
+                Sentence(tuple(row["tokens"]), tuple(Span(*s) for s in row["spans"]), row["id"])
+                for row in order[name]
+            ]
+        order["base"] = Path(order["base"]) if order["base"] else None
+        return cls(**order)
+
+
+def list_runs(database: Database, where: str = "") -> list[dict[str, Any]]:
     """The runs, newest first, without their results."""
-    return [_as_json(row) | {"result": None} for row in _rows(database)]
+    return [_as_json(row) | {"result": None} for row in _rows(database, where)]
 
 
 def find_run(database: Database, number: int) -> dict[str, Any]:
-    """A run with its result."""
-    for row in _rows(database, "WHERE runs.id = ?", (number,)):
-        return _as_json(row)
-    raise Missing(f"there is no run {number}")
+    return _as_json(only(_rows(database, "WHERE runs.id = ?", number), f"run {number}"))
 
 
 def newest_run(database: Database) -> dict[str, Any] | None:
-    """The last run, without its result."""
-    for row in _rows(database, "WHERE runs.id = (SELECT max(id) FROM runs)"):
-        return _as_json(row) | {"result": None}
-    return None
+    return next(iter(list_runs(database, "WHERE runs.id = (SELECT max(id) FROM runs)")), None)
 
 
-def _rows(database: Database, where: str = "", values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+def _rows(database: Database, where: str = "", *values: Any) -> list[sqlite3.Row]:
     return database.execute(
         f"""SELECT runs.*, models.id AS model FROM runs LEFT JOIN models ON models.run = runs.id
             {where} ORDER BY runs.id DESC""",
@@ -63,11 +92,12 @@ def learning_curve(database: Database) -> list[dict[str, Any]]:
     points = []
     for row in reversed(_rows(database, "WHERE state = 'done'")):
         result = json.loads(row["result"])
-        point = {name: row[name] for name in ("model", "sentences", "mentions")}
-        point |= {name: result.get(name) for name in ("f1", "low", "high")}
         held_out = result.get("held_out")
-        held_out_f1 = held_out and held_out["f1"]
-        points.append(point | {"run": row["id"], "held_out": held_out_f1, "at": row["ended"]})
+        points.append(
+            {"run": row["id"], "at": row["ended"], "held_out": held_out and held_out["f1"]}
+            | {name: row[name] for name in ("model", "sentences", "mentions")}
+            | {name: result.get(name) for name in ("f1", "low", "high")}
+        )
     return points
 
 
@@ -139,7 +169,6 @@ class AdaptationRunner:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a run is under way."""
         return self._active is not None
 
     def start(self, order: AdaptationOrder, in_use: int | None) -> int:
@@ -177,7 +206,6 @@ class AdaptationRunner:
             )
 
     def cancel(self, number: int) -> None:
-        """End a run; its model is lost."""
         active = self._active
         if active is None or active.number != number:
             raise Conflict(f"run {number} is not on its way")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hardner.serve.database import Database
-from hardner.serve.errors import Missing
+from hardner.serve.errors import only
 from hardner.serve.mention_types import type_numbers
 from hardner.serve.models import current_model_number
 from hardner.types import Offset, Sentence, Span
@@ -43,10 +43,7 @@ def find_sentences(database: Database, numbers: Sequence[int]) -> list[sqlite3.R
 
 
 def find_sentence(database: Database, number: int) -> sqlite3.Row:
-    """The sentence of that number."""
-    for row in find_sentences(database, [number]):
-        return row
-    raise Missing(f"there is no sentence {number}")
+    return only(find_sentences(database, [number]), f"sentence {number}")
 
 
 def token_offsets(row: sqlite3.Row) -> tuple[Offset, ...]:
@@ -117,7 +114,6 @@ def _text_before(database: Database, row: sqlite3.Row, stops: Mapping[int, int])
 
 
 def show_marks(marks: Iterable[Sequence[int]]) -> list[dict[str, int]]:
-    """Labels as the page gets them."""
     return [{"start": start, "end": end, "type": number} for start, end, number in marks]
 
 
@@ -130,5 +126,4 @@ def _show_predicted(spans: str, types: Mapping[str, int]) -> list[dict[str, Any]
 
 
 def show_sentence(database: Database, number: int) -> dict[str, Any]:
-    """The sentence of that number, as the page gets it."""
     return show_sentences(database, [find_sentence(database, number)])[0]

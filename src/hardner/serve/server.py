@@ -61,7 +61,7 @@ def _token_of(project: Path) -> str:
     path = project.with_name(f"{project.name}-token")
     with file_errors(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        with os.fdopen(handle, "r+", encoding="ascii") as file:
+        with os.fdopen(handle, "r+", encoding="ascii", errors="ignore") as file:
             path.chmod(0o600)
             token = file.read().strip()
             if len(token) < _TOKEN_BYTES:  # a new file, or one that was cut short

@@ -11,7 +11,7 @@ from typing import Literal
 from hardner.errors import FileError, HardnerError
 from hardner.files import open_binary
 from hardner.formats import FORMATS, Report, detect, read
-from hardner.serve.errors import Refused, TooLarge
+from hardner.serve.errors import Refused, TooLarge, is_disk_full
 from hardner.serve.workbench import Limits
 from hardner.types import Document
 
@@ -171,7 +171,9 @@ def _unzip(path: Path, limits: Limits) -> Path:
                         if room < 0:
                             raise TooLarge("the zip holds too much when unpacked; split it")
                         out.write(data)
-    except (*_DAMAGED, NotImplementedError, RuntimeError):
+    except (*_DAMAGED, NotImplementedError, RuntimeError) as error:
+        if is_disk_full(error):
+            raise
         raise Refused(f"{path.name}: a zip that is damaged or encrypted") from None
     if not any(folder.iterdir()):
         raise Refused(f"{path.name}: the zip holds no files")

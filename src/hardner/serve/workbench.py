@@ -11,11 +11,10 @@ import hardner
 from hardner.serve import models
 from hardner.serve.database import Database, ProjectDatabase
 from hardner.serve.errors import Conflict, Refused
-from hardner.serve.ipc import AdaptationOrder
 from hardner.serve.labels import labelled_sentences
 from hardner.serve.model_thread import LoadedModel, ModelThread, load_predictor
 from hardner.serve.predictions import Predictions
-from hardner.serve.runs import JOB_COMMAND, AdaptationRunner
+from hardner.serve.runs import JOB_COMMAND, AdaptationOrder, AdaptationRunner
 from hardner.serve.sentences import find_sentences, to_sentence
 from hardner.types import Sentence
 
@@ -40,8 +39,6 @@ class Limits:
 
 @dataclass(frozen=True)
 class WorkbenchSettings:
-    """How to start a workbench."""
-
     project: Path
     model: Path | None = None
     """The folder of the model to adapt from; None is the bundled one."""

@@ -96,8 +96,8 @@ _BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "
 async def post_upload(
     request: Request,
     bench: Bench,
-    name: Annotated[list[_FileName], Query(min_length=1, max_length=1_000)] = _UNNAMED,
-    size: Annotated[list[_Position], Query(max_length=1_000)] = _NO_SIZES,
+    name: Annotated[list[_FileName], Query(min_length=1, max_length=10)] = _UNNAMED,
+    size: Annotated[list[_Position], Query(max_length=10)] = _NO_SIZES,
     format: Annotated[str, Query(max_length=50)] = "auto",
     held_out: bool = False,
     silent: uploads.Silent = "auto",
@@ -131,13 +131,13 @@ def _add(
     bench: Bench, given: list[tuple[Document, bool]], held_out: bool, warnings: list[str]
 ) -> dict[str, Any]:
     prepared = [documents.prepare_document(document, labelled) for document, labelled in given]
-    filled = [document for document in prepared if document.sentences]
+    filled = [document for document, _ in prepared if document.sentences]
     if not filled:
         raise Refused("there is no text in it")
     with bench.project.writing() as database:
         added = documents.add_documents(database, filled, held_out)
     bench.predictions.wake()
-    own = [line for document in filled for line in document.warnings]
+    own = [line for _, lines in prepared for line in lines]
     return added | {"warnings": [*warnings, *own][: uploads.MOST_WARNINGS]}
 
 

@@ -46,16 +46,14 @@ class StepBody(BaseModel, extra="forbid"):
     event: Number | None = None
 
 
-class NewType(BaseModel, extra="forbid"):
-    name: Name
-    key: _Key | None = None
-    colour: _Colour | None = None
-
-
 class TypeChange(BaseModel, extra="forbid"):
     name: Name | None = None
     key: _Key | None = None
     colour: _Colour | None = None
+
+
+class NewType(TypeChange):
+    name: Name
 
 
 @router.get("/sentences")

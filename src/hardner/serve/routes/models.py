@@ -22,6 +22,7 @@ from hardner.serve.routes import (
 
 router = APIRouter(prefix="/api", tags=["models"])
 
+_SHOWN = ("start", "end", "label", "text", "score")  # of an entity
 _Texts = Annotated[list[Text], Field(max_length=1_000)]
 
 
@@ -44,27 +45,6 @@ class TagBody(BaseModel, extra="forbid"):
     texts: _Texts
     labels: Annotated[list[Text], Field(max_length=100)] | None = None
     min_score: Annotated[float, Field(ge=0, le=1)] = 0.0
-
-
-class EntityFound(BaseModel):
-    """In characters of the text."""
-
-    start: int
-    end: int
-    label: str
-    text: str
-    score: float
-
-
-class Tagged(BaseModel):
-    entities: list[EntityFound]
-
-
-class TagAnswer(BaseModel):
-    """What was found in each text, and by which model."""
-
-    model: int
-    results: list[Tagged]
 
 
 @router.post("/adapt", status_code=202)
@@ -149,17 +129,20 @@ def get_model_zip(bench: Bench, number: PathNumber) -> Response:
     return attachment(f"{name}.zip", "application/zip", written_blocks(write))
 
 
-@router.post("/tag", response_model=TagAnswer)
+@router.post("/tag")
 async def post_tag(bench: Bench, body: TagBody) -> dict[str, Any]:
-    """The entities of texts by the current model; offsets count characters (code points)."""
+    """The entities of texts by the current model: start, end, label, text and score of each.
+
+    Offsets count characters (code points).
+    """
     _check_size(bench, body.texts)
     number, found = await asyncio.wrap_future(bench.model.tag(body.texts))
-    wanted = None if body.labels is None else frozenset(body.labels)
     kept = (
         [
-            {name: getattr(entity, name) for name in EntityFound.model_fields}
+            {name: getattr(entity, name) for name in _SHOWN}
             for entity in entities
-            if entity.score >= body.min_score and (wanted is None or entity.label in wanted)
+            if entity.score >= body.min_score
+            and (body.labels is None or entity.label in body.labels)
         ]
         for entities in found
     )

@@ -81,15 +81,19 @@ async function addTexts(texts, name, heldOut) {
   await arrived(await post("/api/documents", { documents, held_out: heldOut }));
 }
 
-/** Formats that keep text and labels in two files, which are sent as one. */
-const ANNOTATIONS = /\.(ann|apf\.xml)$/i;
+/** The ends of the files that some formats keep text and labels in, and those of labels. */
 const PAIRED = /\.(ann|txt|apf\.xml|sgm)$/i;
+const LABELS = /\.(ann|apf\.xml)$/i;
 
+/** Files of one name that belong together are sent as one. */
 async function addFiles(files, format, heldOut) {
-  const all = [...files];
-  const pairs = all.some((f) => ANNOTATIONS.test(f.name)) ? all.filter((f) => PAIRED.test(f.name)) : [];
-  const alone = all.filter((f) => !pairs.includes(f)).map((f) => [f]);
-  for (const group of pairs.length ? [pairs, ...alone] : alone) {
+  const paired = [...files].some((file) => LABELS.test(file.name));
+  const groups = new Map();
+  for (const file of files) {
+    const key = paired && PAIRED.test(file.name) ? file.name.replace(PAIRED, "") : file;
+    groups.set(key, [...(groups.get(key) ?? []), file]);
+  }
+  for (const group of groups.values()) {
     const wanted = new URLSearchParams({ format, held_out: heldOut });
     for (const { name } of group) wanted.append("name", name);
     for (const { size } of group.slice(0, -1)) wanted.append("size", size);
