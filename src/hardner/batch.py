@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,22 +74,14 @@ class Batch:
         if self.tasks == tasks:
             return self
 
-        def expand(value: Tensor) -> Tensor:
-            return value.expand(tasks, *value.shape[1:])
+        def expand(name: str, value: Tensor) -> Tensor:
+            shared = name.startswith("table.")
+            return value if shared else value.expand(tasks, *value.shape[1:])
 
-        inputs = {
-            name: value if name.startswith("table.") else expand(value)
-            for name, value in self.inputs.items()
-        }
-        return replace(
-            self,
-            inputs=inputs,
-            lengths=expand(self.lengths),
-            tags=expand(self.tags),
-            domains=expand(self.domains),
-            mentions=expand(self.mentions),
-            extent=expand(self.extent),
-        )
+        given = {name: expand(name, value) for name, value in self.inputs.items()}
+        names = ("lengths", "tags", "domains", "mentions", "extent")
+        own: dict[str, Any] = {name: expand(name, getattr(self, name)) for name in names}
+        return replace(self, inputs=given, **own)
 
 
 @dataclass(frozen=True)

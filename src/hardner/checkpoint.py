@@ -5,6 +5,7 @@ so that a folder is checked whole before any of it is used. A folder is written 
 place.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -113,25 +114,23 @@ def save_checkpoint(
     entries = {name: _entry(name, tensor, dtype) for name, tensor in tensors.items()}
     stored = chain.from_iterable(_stored(n, tensors[n], entry) for n, entry in entries.items())
     parts = list(weights.cut_shards(stored, shard_bytes)) or [{}]
-    names = weights.shard_names(len(parts))
+    shards = dict(zip(weights.shard_names(len(parts)), parts, strict=True))
+    contents = {name: save(part) for name, part in shards.items()}
+    contents |= {n: c.encode() if isinstance(c, str) else c for n, c in files.items()}
+    manifest = {
+        "format": _FORMAT,
+        "version": _VERSION if any(entry.in_int8 for entry in entries.values()) else 1,
+        "hardner": hardner.__version__,
+        "config": config,
+        "tensors": {name: asdict(entry) for name, entry in entries.items()},
+        "weights": {name: list(part) for name, part in shards.items()},
+        "sizes": {name: len(content) for name, content in contents.items()},
+        "checksums": {n: hashlib.sha256(content).hexdigest() for n, content in contents.items()},
+    }
+    contents[CONFIG] = _json(manifest)  # last: a folder without it is no model
     with atomic_folder(folder) as temporary:
-        for name, part in zip(names, parts, strict=True):
-            (temporary / name).write_bytes(save(part))
-        for name, content in files.items():
-            data = content.encode() if isinstance(content, str) else content
-            (temporary / name).write_bytes(data)
-        # Last, as it names all others: a folder without it is no model.
-        manifest = {
-            "format": _FORMAT,
-            "version": _VERSION if any(entry.in_int8 for entry in entries.values()) else 1,
-            "hardner": hardner.__version__,
-            "config": config,
-            "tensors": {name: asdict(entry) for name, entry in entries.items()},
-            "weights": {name: list(part) for name, part in zip(names, parts, strict=True)},
-            "sizes": {name: (temporary / name).stat().st_size for name in (*names, *files)},
-            "checksums": {name: sha256(temporary / name) for name in (*names, *files)},
-        }
-        (temporary / CONFIG).write_text(_json(manifest), encoding="utf-8")
+        for name, content in contents.items():
+            (temporary / name).write_bytes(content)
 
 
 def load_checkpoint(folder: str | Path) -> Checkpoint:
@@ -199,9 +198,10 @@ def _held(tensors: Mapping[str, _Entry]) -> dict[str, _Entry]:
     return {**tensors, **scales}
 
 
-def _json(manifest: Mapping[str, Any]) -> str:
+def _json(manifest: Mapping[str, Any]) -> bytes:
     try:
-        return json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+        text = json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False)
+        return f"{text}\n".encode()
     except (TypeError, ValueError) as error:
         raise HardnerError(f"the model's configuration is not JSON: {error}") from None
 

@@ -193,8 +193,10 @@ def _fits(value: Any, expected: Any) -> bool:
     if get_origin(plain) is Mapping:
         inner = get_args(plain)[1]
         return isinstance(value, Mapping) and all(_fits(v, inner) for v in value.values())
-    if get_origin(plain) is Callable or plain is Any:
-        return plain is Any or callable(value)
+    if plain is Any or getattr(plain, "_is_protocol", False):
+        return True
+    if get_origin(plain) is Callable:
+        return callable(value)
     if type(value) is not plain or (plain is float and not isfinite(value)):
         return False  # not isinstance: True is an int
     limits = [r for r in get_args(expected)[1:] if isinstance(r, Bounds)]

@@ -115,5 +115,5 @@ def test_without_onnxruntime_it_says_what_to_install(
 ) -> None:
     to_onnx(predictor("transformer")).save(tmp_path / "model")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(HardnerError, match=r"pip install hardner\[onnx\]"):
+    with pytest.raises(HardnerError, match=r"pip install 'hardner\[onnx\]'"):
         hardner.load(tmp_path / "model")

@@ -10,7 +10,7 @@ from hardner.adapt.cached_layers import cache_lower_layers, upper_tagger
 from hardner.batch import Batch, TagSet, bucket
 from hardner.model.encoders import PieceEncoder
 from hardner.model.layers import Mode
-from hardner.model.subwords import Pieces, in_windows, lay_out
+from hardner.model.subwords import Pieces, in_windows, lay_out, vectors_at
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 from hardner.types import Sentence, Span
@@ -48,8 +48,8 @@ def test_words_are_taken_at_their_heads() -> None:
     empty = torch.zeros(1, 2, 2, dtype=torch.long)
     batch = Batch(inputs, lengths, empty, torch.zeros(1).long(), lengths, empty)
     layout = lay_out(batch, "pieces", 3)
-    assert layout.words(vectors).tolist() == [[[[2, 3], [8, 9]], [[22, 23], [12, 13]]]]
-    assert layout.sentences(vectors).tolist() == [[[0, 1], [12, 13]]]
+    assert vectors_at(layout.heads, vectors).tolist() == [[[[2, 3], [8, 9]], [[22, 23], [12, 13]]]]
+    assert vectors_at(layout.starts, vectors).tolist() == [[[0, 1], [12, 13]]]
 
 
 @given(

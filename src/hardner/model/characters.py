@@ -12,7 +12,7 @@ from hardner.batch import Ints
 from hardner.config import AxisSize, Bounds, Whole, check_fields
 from hardner.errors import HardnerError
 from hardner.model.layers import Mode, Params, embed, linear, normal, scoped, uniform
-from hardner.model.recurrent import BiRecurrent
+from hardner.model.recurrent import BiRecurrent, ends_of
 
 ALPHABET = (
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -87,11 +87,7 @@ class Characters:
         if self.recurrent:
             lengths = there.sum(-1)
             states = self._lstm(scoped(params, "lstm"), vectors, lengths, mode)  # [M, N, L, R]
-            half = self.recurrent // 2
-            last = (lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, half)
-            # The forward state at the last letter, the backward one at the first.
-            ends = states[..., :half].gather(2, last).squeeze(2), states[:, :, 0, half:]
-            outs.append(torch.cat(ends, dim=-1) * (lengths > 0).unsqueeze(-1))
+            outs.append(ends_of(states, lengths) * (lengths > 0).unsqueeze(-1))
         return torch.cat(outs, dim=-1)
 
     def _convolve(self, params: Params, vectors: Tensor, there: Tensor) -> Tensor:

@@ -9,13 +9,17 @@ steps transposed, is one more chain of the batch. Only the scaled one branches o
 the others can be captured in a CUDA graph. They work with any finite scores.
 
 Each takes ``emissions`` [M, B, T, S] and ``steps`` [M, S, S] (from, to) of chains that begin and
-end in the last tag, as from `hardner.model.crf.linear_chain`.
+end in the last tag, as from `hardner.model.crf.linear_chain`, and gives a `Posterior`:
+
+* ``log_partition()``: [M, B], without the chain's offset;
+* ``expected_counts(weights)``: weighted by sentence, [M, B], the marginals of tags [M, B, T, S] and
+  the counts of steps [M, S, S]; the gradient of the log partition by emissions and steps;
+* ``pair_marginals()``: probabilities of the tag before a token and its own, [M, B, T, S, S].
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -28,22 +32,6 @@ _LEAST = {torch.float32: 1e-14, torch.float64: 1e-70}
 be at least this large. In float64 that also keeps second derivatives from overflowing."""
 _MOST_CELLS = 1 << 26
 """The most numbers that are worked out at once for pairs of tags, or triples in a prefix."""
-
-
-class Posterior(Protocol):
-    """The distribution over the paths of each sentence, as one of the kernels holds it."""
-
-    def log_partition(self) -> Tensor:
-        """[M, B], without the chain's offset."""
-
-    def expected_counts(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Weighted by sentence, [M, B]: marginals of tags [M, B, T, S], counts of steps [M, S, S].
-
-        This is also the gradient of the log partition by emissions and steps.
-        """
-
-    def pair_marginals(self) -> Tensor:
-        """Probabilities of the tag before a token and its own: [M, B, T, S, S]."""
 
 
 def as_precise(values: Tensor) -> Tensor:
@@ -134,6 +122,20 @@ def _scaled_states(weights: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack(states), torch.stack(divisors)
 
 
+# ---- log-space ----
+
+
+def _counts(pairs: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
+    """Of tags [M, B, T, S] and steps [M, S, S], from those of pairs, some tokens at a time."""
+    tags, steps = [], []
+    for share in pairs:  # [M, B, n, S, S]
+        tags.append(share.sum(-2))
+        steps.append(share.sum((1, 2)))
+    total = sum(steps[1:], steps[0])
+    total[:, :, -1] += tags[-1][:, :, -1].sum(1)  # the step to the outside, behind the last token
+    return torch.cat(tags, dim=2), total
+
+
 # ---- log-space, token by token ----
 
 
@@ -151,13 +153,7 @@ class StepwisePosterior:
         return (self.whole.logsumexp(-1) + self.unit).to(self.whole.dtype)
 
     def expected_counts(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        steps, tags = torch.zeros_like(self.steps), []
-        for pairs in self._pairs():
-            share = pairs * weights[..., None, None, None]
-            tags.append(share.sum(-2))
-            steps = steps + share.sum((1, 2))
-        steps[:, :, -1] += tags[-1][:, :, -1].sum(1)
-        return torch.cat(tags, dim=2), steps
+        return _counts(pairs * weights[..., None, None, None] for pairs in self._pairs())
 
     def pair_marginals(self) -> Tensor:
         return torch.cat(list(self._pairs()), dim=2)
@@ -206,11 +202,7 @@ class ParallelPosterior:
         return self.whole.logsumexp(-1)
 
     def expected_counts(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        pairs = self._descend(weights.unsqueeze(-1))
-        tags = pairs.sum(-2)  # [M, B, T, S]
-        steps = pairs.sum((1, 2))  # [M, S, S]
-        steps[:, :, -1] += tags[:, :, -1].sum(1)
-        return tags, steps
+        return _counts([self._descend(weights.unsqueeze(-1))])
 
     def pair_marginals(self) -> Tensor:
         return self._descend(torch.ones_like(self.whole[..., :1]))
@@ -235,6 +227,10 @@ def parallel_sweep(emissions: Tensor, steps: Tensor) -> ParallelPosterior:
     steps = as_precise(steps).clamp(min=FLOOR)
     levels = join_stretches(emissions, steps, _log_sums)
     return ParallelPosterior(levels, levels[-1][:, :, 0, -1] + steps[:, None, :, -1])
+
+
+Posterior = ScaledPosterior | StepwisePosterior | ParallelPosterior
+"""The distribution over the paths of each sentence, as one of the kernels holds it."""
 
 
 def too_many_tags(emissions: Tensor) -> bool:

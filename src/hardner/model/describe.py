@@ -2,11 +2,11 @@
 
 import json
 import reprlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer
@@ -40,9 +40,6 @@ HEADS: dict[str, type[Any]] = {
 
 Files = Mapping[str, bytes]
 _Config = Mapping[str, Any]
-_Stored = tuple[dict[str, Any], dict[str, bytes]]
-"""Of an encoder: its part of ``config.json``, and its files."""
-_Kind = TypeVar("_Kind")
 
 
 def save_model(
@@ -97,7 +94,10 @@ def describe_tagger(tagger: Tagger) -> dict[str, Any]:
         "encoder": _stored(tagger.encoder)[0],
         "decoder": tagger.decoder,
         "tag_sets": [asdict(tag_set) for tag_set in tagger.tag_sets],
-        "heads": {name: _describe_head(head) for name, head in tagger.heads.items()},
+        "heads": {
+            name: {"kind": _kind_of("head", head, HEADS), **asdict(head)}  # type: ignore[call-overload]
+            for name, head in tagger.heads.items()
+        },
     }
     plain: dict[str, Any] = json.loads(json.dumps(found))  # tuples become lists, as when read
     return plain
@@ -123,10 +123,10 @@ def build_tagger(config: _Config, files: Files) -> Tagger:
     with _readable():
         found = make(_Description, {n: config[n] for n in keys(_Description) if n in config})
         encoder = _build_encoder(found.encoder, files)
-        heads = {
-            name: make(_known("head", head, HEADS), _rest(head), f"heads.{name}")
-            for name, head in found.heads.items()
-        }
+        heads = {}
+        for name, head in found.heads.items():
+            own = {key: value for key, value in head.items() if key != "kind"}
+            heads[name] = make(_known("head", head, HEADS), own, f"heads.{name}")
         if isinstance(encoder, EncoderWithCopies) and len(encoder.changed) >= len(found.tag_sets):
             raise HardnerError("its encoder has more copies than there are tag sets to read them")
         return Tagger(encoder, found.tag_sets, found.decoder, heads)
@@ -142,143 +142,108 @@ def _readable() -> Iterator[None]:
         raise HardnerError(f"damaged or newer than this hardner: {said}") from None
 
 
-def _stored(encoder: Encoder) -> _Stored:
-    for kind, (made, store, _) in ENCODERS.items():
-        if type(encoder) is made:
-            config, files = store(encoder)
-            return {"kind": kind, **config}, files
-    raise _unknown("encoder", type(encoder).__name__, ENCODERS)
-
-
-def _describe_head(head: Any) -> dict[str, Any]:
-    for kind, made in HEADS.items():
-        if type(head) is made:
-            return {"kind": kind, **asdict(head)}
-    raise _unknown("head", type(head).__name__, HEADS)
-
-
-def _store_words(encoder: WordEncoder) -> _Stored:
-    names = ("dimension", "train_words", "characters", "cell", "hidden", "skip")
-    config = {name: getattr(encoder, name) for name in names}
-    config["characters"] = asdict(encoder.characters)
-    return config, {VOCABULARY: _lines(encoder.vocabulary)}
-
-
-def _build_words(config: _Config, files: Files) -> Encoder:
-    words = _text(files, VOCABULARY).split("\n")[:-1]
-    return replace(make(WordEncoder, config, "encoder"), vocabulary=tuple(words))
-
-
-def _store_pieces(encoder: PieceEncoder) -> _Stored:
-    pieces, files = _stored_pieces(encoder.pieces)
-    return {"transformer": asdict(encoder.transformer), "pieces": pieces}, files
-
-
-def _build_pieces(config: _Config, files: Files) -> Encoder:
-    encoder = make(PieceEncoder, {**config, "pieces": _pieces(config, files)}, "encoder")
-    _check_rows(encoder.pieces, encoder.transformer.vocabulary)
-    return encoder
-
-
-def _store_bert(encoder: BertEncoder) -> _Stored:
-    pieces, files = _stored_pieces(encoder.pieces)
-    config = {"name": encoder.name, "padding": encoder.padding, "pieces": pieces}
-    return config, files | {BERT: configuration(encoder.model).encode()}
-
-
-def _build_bert(config: _Config, files: Files) -> Encoder:
-    network, pieces = bert_network(_text(files, BERT)), _pieces(config, files, shift=1)
-    encoder = make(BertEncoder, {**config, "model": network, "pieces": pieces}, "encoder")
-    rows = network.config.vocab_size
-    _check_rows(pieces, rows + 1)
-    if encoder.padding >= rows or pieces.limit > positions(network, pieces.limit):
-        raise HardnerError("encoder.padding or encoder.pieces.limit is beyond what its network has")
-    return encoder
-
-
-def _store_onnx(encoder: OnnxEncoder) -> _Stored:
-    pieces, files = _stored_pieces(encoder.pieces)
-    shift = getattr(encoder.pieces.split, "shift", 0)
-    return {"size": encoder.size, "shift": shift, "pieces": pieces}, files | {GRAPH: encoder.graph}
-
-
-def _build_onnx(config: _Config, files: Files) -> Encoder:
-    own = {n: value for n, value in config.items() if n != "shift"}
-    pieces = _pieces(config, files, config["shift"])
-    return make(OnnxEncoder, {**own, "graph": _content(files, GRAPH), "pieces": pieces}, "encoder")
-
-
-def _store_copies(encoder: EncoderWithCopies) -> _Stored:
-    base, files = _stored(encoder.base)
-    return {"base": base, "changed": encoder.changed}, files
-
-
-def _build_copies(config: _Config, files: Files) -> Encoder:
-    if config["base"]["kind"] == "branched":
-        raise HardnerError("its encoder is a copy of copies, which is none of hardner's")
-    base = _build_encoder(config["base"], files)
-    return EncoderWithCopies(base, tuple(tuple(names) for names in config["changed"]))
-
-
-ENCODERS: dict[str, tuple[type, Callable[[Any], _Stored], Callable[[_Config, Files], Encoder]]] = {
-    "words": (WordEncoder, _store_words, _build_words),
-    "pieces": (PieceEncoder, _store_pieces, _build_pieces),
-    "bert": (BertEncoder, _store_bert, _build_bert),
-    "onnx": (OnnxEncoder, _store_onnx, _build_onnx),
-    "branched": (EncoderWithCopies, _store_copies, _build_copies),
+ENCODERS: dict[str, type[Any]] = {
+    "words": WordEncoder,
+    "pieces": PieceEncoder,
+    "bert": BertEncoder,
+    "onnx": OnnxEncoder,
+    "branched": EncoderWithCopies,
 }
-"""By the kind that `config.json` names: its class, how it is stored, and how it is built again."""
+"""By the kind that `config.json` names."""
+
+
+def _stored(encoder: Any) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The fields of an encoder: as JSON, or as files where they are no plain values."""
+    kind = _kind_of("encoder", encoder, ENCODERS)
+    config: dict[str, Any] = {"kind": kind}
+    files: dict[str, bytes] = {}
+    for name in keys(type(encoder)):
+        value = getattr(encoder, name)
+        match name:
+            case "vocabulary":
+                files[VOCABULARY] = _lines(value)
+            case "model":
+                files[BERT] = configuration(value).encode()
+            case "graph":
+                files[GRAPH] = value
+            case "base":
+                config[name], files = _stored(value)
+            case "pieces":
+                if not isinstance(value.split, Splitter):
+                    raise HardnerError("an encoder without a tokenizer cannot be stored")
+                files[TOKENIZER] = value.split.tokenizer.to_str().encode()
+                config[name] = {n: getattr(value, n) for n in keys(Pieces) if n != "split"}
+                if kind == "onnx":
+                    config["shift"] = value.split.shift
+            case _:
+                config[name] = asdict(value) if is_dataclass(value) else value  # type: ignore[arg-type]
+    return config, files
 
 
 def _build_encoder(config: _Config, files: Files) -> Encoder:
-    return _known("encoder", config, ENCODERS)[2](_rest(config), files)
+    """The inverse of `_stored`."""
+    kind = _known("encoder", config, ENCODERS)
+    given = {name: value for name, value in config.items() if name not in ("kind", "shift")}
+    if kind is WordEncoder:
+        given["vocabulary"] = tuple(_text(files, VOCABULARY).split("\n")[:-1])
+    elif kind is BertEncoder:
+        given["model"] = bert_network(_text(files, BERT))
+    elif kind is OnnxEncoder:
+        given["graph"] = _content(files, GRAPH)
+    elif kind is EncoderWithCopies:
+        if config["base"]["kind"] == "branched":
+            raise HardnerError("its encoder is a copy of copies, which is none of hardner's")
+        given["base"] = _build_encoder(config["base"], files)
+    if "pieces" in keys(kind):
+        shift = config.get("shift", int(kind is BertEncoder))
+        given["pieces"] = _pieces(config["pieces"], _text(files, TOKENIZER), shift)
+    made: Encoder = make(kind, given, "encoder")
+    if isinstance(made, PieceEncoder):
+        _check_pieces(made.pieces, made.transformer.vocabulary)
+    elif isinstance(made, BertEncoder):
+        own = made.model.config.vocab_size
+        _check_pieces(made.pieces, own + 1)
+        if made.padding >= own or made.pieces.limit > positions(made.model, made.pieces.limit):
+            message = "encoder.padding or encoder.pieces.limit is beyond what its network has"
+            raise HardnerError(message)
+    return made
 
 
-def _stored_pieces(pieces: Pieces) -> _Stored:
-    if not isinstance(pieces.split, Splitter):
-        raise HardnerError("an encoder without a tokenizer cannot be stored")
-    names = ("first", "last", "unknown", "limit", "overlap")
-    tokenizer = pieces.split.tokenizer.to_str().encode()
-    return {name: getattr(pieces, name) for name in names}, {TOKENIZER: tokenizer}
-
-
-def _pieces(config: _Config, files: Files, shift: int = 0) -> Pieces:
-    text = _text(files, TOKENIZER)
+def _pieces(config: _Config, text: str, shift: int) -> Pieces:
     try:
         tokenizer = Tokenizer.from_str(text)
     except Exception as error:  # tokenizers raises no narrower one
         raise HardnerError(f"{TOKENIZER} is damaged: {error}") from None
     splitter = make(Splitter, {"tokenizer": tokenizer, "shift": shift}, "encoder")
-    return make(Pieces, {**config["pieces"], "split": splitter}, "encoder.pieces")
+    return make(Pieces, {**config, "split": splitter}, "encoder.pieces")
 
 
-def _check_rows(pieces: Pieces, rows: int) -> None:
-    """Refuse pieces that a network of so many has no vector for."""
+def _check_pieces(pieces: Pieces, rows: int) -> None:
+    """Refuse those that a network of so many rows has no vector for."""
     assert isinstance(pieces.split, Splitter)
-    known = pieces.split.tokenizer.get_vocab().values()
-    most = max(
-        pieces.first, pieces.last, pieces.unknown, max(known, default=0) + pieces.split.shift
-    )
+    known = max(pieces.split.tokenizer.get_vocab().values(), default=0) + pieces.split.shift
+    most = max(pieces.first, pieces.last, pieces.unknown, known)
     if most >= rows:
         raise HardnerError(f"its tokenizer's pieces go up to {most}, the network's to {rows - 1}")
 
 
-def _known(what: str, config: _Config, kinds: Mapping[str, _Kind]) -> _Kind:
+def _kind_of(what: str, value: Any, kinds: Mapping[str, type[Any]]) -> str:
+    for kind, made in kinds.items():
+        if type(value) is made:
+            return kind
+    raise _unknown(what, type(value).__name__, kinds)
+
+
+def _known(what: str, config: _Config, kinds: Mapping[str, type[Any]]) -> type[Any]:
     kind = config.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         raise _unknown(what, kind, kinds)
     return kinds[kind]
 
 
-def _unknown(what: str, kind: object, kinds: Any) -> HardnerError:
-    known = ", ".join(kinds)
-    return HardnerError(
-        f"unknown {what} {reprlib.repr(kind)}; this version of hardner knows {known}"
-    )
-
-
-def _rest(config: _Config) -> dict[str, Any]:
-    return {name: value for name, value in config.items() if name != "kind"}
+def _unknown(what: str, kind: object, kinds: Mapping[str, Any]) -> HardnerError:
+    known = f"this version of hardner knows {', '.join(kinds)}"
+    return HardnerError(f"unknown {what} {reprlib.repr(kind)}; {known}")
 
 
 def _lines(words: tuple[str, ...]) -> bytes:

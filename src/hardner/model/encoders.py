@@ -22,8 +22,8 @@ from hardner.model.layers import (
     prefixed,
     scoped,
 )
-from hardner.model.recurrent import BiRecurrent, CellKind
-from hardner.model.subwords import PieceLayout, Pieces, lay_out
+from hardner.model.recurrent import BiRecurrent, CellKind, ends_of
+from hardner.model.subwords import PieceLayout, Pieces, lay_out, vectors_at
 from hardner.model.transformer import Transformer
 from hardner.types import Sentence
 
@@ -56,7 +56,7 @@ class Encoder(Protocol):
 class WordEncoder:
     """Word vectors and letters, read by a BiLSTM or BiGRU (HGDA, MetaNER)."""
 
-    vocabulary: tuple[str, ...] = ()
+    vocabulary: tuple[str, ...]
     """Words with a vector of their own, in order; any other shares one vector."""
     dimension: AxisSize = 200
     train_words: bool = False
@@ -122,10 +122,7 @@ class WordEncoder:
         x = dropout(torch.cat(inputs, dim=-1), mode)
         states = self._recurrent(scoped(params, "encoder.recurrent"), x, batch.lengths, mode)
         states = dropout(states, mode)  # [M, B, T, 2H]
-        # The sentence: each direction's state where it has read all words.
-        last = (batch.lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, self.hidden)
-        ends = states[..., : self.hidden].gather(2, last).squeeze(2)
-        whole = torch.cat((ends, states[:, :, 0, self.hidden :]), dim=-1)
+        whole = ends_of(states, batch.lengths)
         if not self.skip:
             return Encoded(states, whole)
         mean = mean_of_words(x, batch.lengths)
@@ -193,7 +190,8 @@ class PieceEncoder:
 
 def taken(vectors: Tensor, layout: PieceLayout, mode: Mode) -> Encoded:
     """Of the pieces' vectors [M, W, P, H], those of words and sentences."""
-    return Encoded(dropout(layout.words(vectors), mode), layout.sentences(vectors))
+    words = vectors_at(layout.heads, vectors)  # [M, B, T, H]
+    return Encoded(dropout(words, mode), vectors_at(layout.starts, vectors))
 
 
 @dataclass(frozen=True)

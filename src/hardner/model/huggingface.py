@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hardner.batch import Batch, Features, TagSet
 from hardner.config import Whole
-from hardner.errors import FileError, HardnerError
+from hardner.errors import FileError, HardnerError, import_extra
 from hardner.model.decoders import UNSHOWN
 from hardner.model.encoders import Encoded, taken
 from hardner.model.layers import Mode, Params, scoped
@@ -171,10 +170,7 @@ def _bare(model: Any) -> Any:
 @contextmanager
 def quiet() -> Iterator[Any]:
     """The package transformers, its log and progress bars turned off."""
-    try:
-        transformers: Any = import_module("transformers")
-    except ImportError:
-        raise HardnerError("a BERT folder needs transformers: pip install hardner[bert]") from None
+    transformers = import_extra("transformers", "bert")
     logging = transformers.utils.logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)

@@ -3,14 +3,13 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import torch
 
 from hardner.batch import Batch, Features
 from hardner.config import AxisSize
-from hardner.errors import HardnerError
+from hardner.errors import HardnerError, import_extra
 from hardner.model.encoders import Encoded
 from hardner.model.layers import Mode, Params
 from hardner.model.subwords import Pieces, in_windows
@@ -68,11 +67,7 @@ class OnnxEncoder:
 
 def session(graph: bytes) -> Any:
     """A graph ready to run, on one core: several threads may run it at once."""
-    try:
-        runtime: Any = import_module("onnxruntime")
-    except ImportError:
-        message = "an ONNX model needs onnxruntime: pip install hardner[onnx]"
-        raise HardnerError(message) from None
+    runtime = import_extra("onnxruntime", "onnx")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3

@@ -47,6 +47,13 @@ class BiRecurrent:
         return KERNELS[choose_kernel(params, x, mode)](self.cell, params, x, lengths)
 
 
+def ends_of(states: Tensor, lengths: Tensor) -> Tensor:
+    """Each direction's state where it has read all: [M, B, T, 2H] and [M, B] -> [M, B, 2H]."""
+    size = states.shape[-1] // 2
+    last = (lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, size)
+    return torch.cat((states[..., :size].gather(2, last).squeeze(2), states[:, :, 0, size:]), -1)
+
+
 def choose_kernel(params: Params, x: Tensor, mode: Mode) -> str:
     """The fastest kernel that can give what is asked, on the device at hand."""
     if mode.twice:

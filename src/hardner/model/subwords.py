@@ -130,14 +130,6 @@ class PieceLayout(NamedTuple):
     heads: Tensor  # where in all rows of its task a word's first piece lies, [M, B, T]
     starts: Tensor  # where a sentence's first piece lies, [M, B]
 
-    def words(self, vectors: Tensor) -> Tensor:
-        """The vectors of the words' first pieces: [M, W, P, H] -> [M, B, T, H]."""
-        return _pick(vectors, self.heads)
-
-    def sentences(self, vectors: Tensor) -> Tensor:
-        """The vectors of the sentences' first pieces: [M, W, P, H] -> [M, B, H]."""
-        return _pick(vectors, self.starts)
-
 
 def lay_out(batch: Batch, stream: str, limit: int) -> PieceLayout:
     """The layout of a stream of pieces: end to end where the batch says how many there are.
@@ -193,8 +185,8 @@ def _end_to_end(filled: Tensor, most: int) -> tuple[Tensor, Tensor]:
     return at[:, :most].contiguous(), rank.clamp(min=0)
 
 
-def _pick(vectors: Tensor, places: Tensor) -> Tensor:
-    """vectors [M, W, P, H], places [M, ...] of W*P -> [M, ..., H]."""
+def vectors_at(places: Tensor, vectors: Tensor) -> Tensor:
+    """Those of some pieces: places [M, ...] of W*P, vectors [M, W, P, H] -> [M, ..., H]."""
     flat = vectors.flatten(1, 2)
     index = places.flatten(1).unsqueeze(-1).expand(-1, -1, flat.shape[-1])
     return flat.gather(1, index).view(*places.shape, -1)
