@@ -16,11 +16,9 @@ from hardner.files import atomic_binary
 from hardner.jobs.progress import RunProgress
 from hardner.pretrain import skipgram as module
 from hardner.pretrain.skipgram import (
-    END_OF_LINE,
-    EpochLines,
     SkipGram,
+    WordLines,
     _Floats,
-    read_words,
     train_skipgram,
     train_vectors,
 )
@@ -29,46 +27,45 @@ from hardner.text import tokenize
 from hardner.vectors import load_vectors
 
 
-def test_words_are_counted_and_numbered_by_frequency(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK", 50)
+def test_words_are_counted_and_come_by_frequency(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_REMEMBERED", 7)
     lines = [*sayings(60), "IL-2 (IL-2R),IL-2", "rare\u00a0words: IL-2"]
     words = [[line[a:b] for a, b in tokenize(line)] for line in lines]
+    assert list(WordLines(lines)) == words
     counts = Counter(word for line in words for word in line)
-    found = read_words(lines, 3)
-    assert dict(zip(found.words, found.counts.tolist(), strict=True)) == {
-        word: n for word, n in counts.items() if n >= 3
-    }
-    assert found.counts.tolist() == sorted(found.counts.tolist(), reverse=True)
-    assert found.ids.dtype == np.int32
-    expected = [word for line in words for word in (*(w for w in line if counts[w] >= 3), None)]
-    shown = [None if i == END_OF_LINE else found.words[i] for i in found.ids]
-    assert shown == [None, *expected]
+    found, table = train_skipgram(WordLines(lines), SkipGram(dimension=2, least=3, epochs=1))
+    assert set(found) == {word for word, n in counts.items() if n >= 3}
+    assert [counts[word] for word in found] == sorted((counts[w] for w in found), reverse=True)
+    assert table.shape == (len(found), 2)
 
 
 def test_text_without_a_frequent_word_is_refused() -> None:
     with pytest.raises(HardnerError, match="no word occurs 2 times; give more text or a lower"):
-        read_words(["each word differs", "from all others"], 2)
+        train_skipgram(
+            WordLines(["each word differs", "from all others"]), SkipGram(dimension=2, least=2)
+        )
     with pytest.raises(HardnerError, match="no word occurs 1 times"):
-        read_words([], 1)
+        train_skipgram(WordLines([]), SkipGram(dimension=2, least=1))
 
 
 def test_gensim_gets_every_word_of_every_line_in_each_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hardner.pretrain.skipgram._LONGEST", 4)
-    text = read_words(["a b c d e f", "", "g", "b a"], 1)
     on_progress: list[RunProgress] = []
-    lines = EpochLines(text, 2, on_progress.append)
-    assert list(lines) == [["a", "b", "c", "d"], ["e", "f"], ["g"], ["b", "a"]] == list(lines)
-    assert lines.total == 9
+    lines = WordLines(["a b c d e f", "", "g", "b a"], on_progress.append)
+    expected = [["a", "b", "c", "d"], ["e", "f"], ["g"], ["b", "a"]]
+    assert list(lines) == expected  # to be counted
+    assert not on_progress
+    lines.all = 18
+    assert list(lines) == expected == list(lines)
     assert [(told.done, told.total, told.milestone) for told in on_progress] == [
         (9, 18, True),
         (18, 18, True),
     ]
 
 
-def neighbours(words: tuple[str, ...], table: _Floats, word: str, number: int) -> list[str]:
+def neighbours(words: list[str], table: _Floats, word: str, number: int) -> list[str]:
     rows = table - table.mean(0)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     order = np.argsort(-(unit @ unit[words.index(word)]))
@@ -76,15 +73,14 @@ def neighbours(words: tuple[str, ...], table: _Floats, word: str, number: int) -
 
 
 def test_words_that_stand_in_the_same_places_end_up_near() -> None:
-    text = read_words(sayings(1500), 5)
     how = SkipGram(dimension=24, window=2, frequent=1.0, epochs=60, rate=0.05)
-    table = train_skipgram(text, how)
-    assert table.shape == (len(text.words), 24)
+    words, table = train_skipgram(WordLines(sayings(1500)), how)
+    assert table.shape == (len(words), 24)
     right = [
         other in group
         for group in GROUPS.values()
         for word in group
-        for other in neighbours(text.words, table, word, 5)
+        for other in neighbours(words, table, word, 5)
     ]
     assert len(right) == 160  # by chance, one in eight
     assert np.mean(right) > 0.9
@@ -92,13 +88,13 @@ def test_words_that_stand_in_the_same_places_end_up_near() -> None:
 
 def test_vectors_are_those_of_gensim_by_itself() -> None:
     lines = sayings(300)
-    text = read_words(lines, 3)
-    table = train_skipgram(text, SkipGram(dimension=8, least=3, epochs=2, seed=5))
+    how = SkipGram(dimension=8, least=3, epochs=2, seed=5)
+    found, table = train_skipgram(WordLines(lines), how)
     words = [[line[a:b] for a, b in tokenize(line)] for line in lines]
     alone = Word2Vec(
         words, sg=1, vector_size=8, sample=1e-4, min_count=3, epochs=2, workers=1, seed=5
     )
-    assert np.array_equal(table, alone.wv[text.words])
+    assert np.array_equal(table, alone.wv[found])
 
 
 def test_without_gensim_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +102,7 @@ def test_without_gensim_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPa
     with pytest.raises(
         HardnerError, match=r"gensim is not installed; run: pip install 'hardner\[vectors\]'"
     ):
-        train_skipgram(read_words(["a b"], 1), SkipGram())
+        train_skipgram(WordLines(["a b"]), SkipGram())
 
 
 SMALL = SkipGram(dimension=8, epochs=1, least=2)
@@ -120,7 +116,8 @@ def test_vectors_can_be_read_by_hardner_and_by_gensim(tmp_path: Path) -> None:
     done = train_vectors([text], tmp_path / "v.bin", SMALL, on_progress=on_progress.append)
     ours = load_vectors(tmp_path / "v.bin", ["Lyon", "β", "carotene", "absent"])
     theirs = KeyedVectors.load_word2vec_format(str(tmp_path / "v.bin"), binary=True)
-    assert done.words == len(theirs) == len(read_words(text.read_text().splitlines(), 2).words)
+    counts = Counter(w for line in WordLines(text.read_text().splitlines()) for w in line)
+    assert done.words == len(theirs) == sum(n >= SMALL.least for n in counts.values())
     assert theirs.vector_size == ours.dimension == 8
     assert set(ours.words) == {"Lyon", "β", "carotene"}
     for word, row in zip(ours.words, ours.matrix, strict=True):

@@ -15,7 +15,7 @@ from hardner.catalogue import BENCHMARK
 from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write, read_json
-from hardner.types import Corpus, Sentence
+from hardner.types import Sentence
 
 Size = int | float
 """A number of sentences, or a share of up to 1.0 of all sentences."""
@@ -57,10 +57,9 @@ def _load_protocols() -> dict[str, Protocol]:
     protocols = {}
     for name, row in table["protocols"].items():
         for key in ("targets", "sources"):
-            if isinstance(corpora := row.get(key), str):  # the name of a group
-                row[key] = groups[corpora]
+            row[key] = groups.get(str(row.get(key)), row.get(key, ()))  # or the name of a group
         tuples = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
-        protocols[name] = Protocol(name, **{**row, **tuples})
+        protocols[name] = Protocol(name, **row | tuples)
     return protocols
 
 
@@ -76,11 +75,6 @@ def protocol(name: str) -> Protocol:
         raise HardnerError(f"no protocol {name!r}; there are {', '.join(PROTOCOLS)}") from None
 
 
-def sample_pool(corpus: Corpus, splits: Sequence[str]) -> tuple[Sentence, ...]:
-    """The sentences that are drawn from."""
-    return tuple(sentence for split in splits for sentence in getattr(corpus, split))
-
-
 def draw_sample(
     corpus: str, sentences: Sequence[Sentence], size: Size, sample: int, natural: bool = False
 ) -> tuple[int, ...]:
@@ -89,12 +83,10 @@ def draw_sample(
     Unless it is ``natural``, a number of sentences is drawn from those with an entity; a share
     always is natural.
     """
-    if isinstance(size, int):
-        return few_shot(corpus, sentences, size, sample, natural=natural)
-    if size >= 1:
+    if size == 1.0 and isinstance(size, float):
         return tuple(range(len(sentences)))
-    shots = max(1, round(size * len(sentences)))
-    return few_shot(corpus, sentences, shots, sample, natural=True)
+    shots = size if isinstance(size, int) else max(1, round(size * len(sentences)))
+    return few_shot(corpus, sentences, shots, sample, natural=natural or isinstance(size, float))
 
 
 class SampleBook:
@@ -114,9 +106,8 @@ class SampleBook:
             if self._held.get(key, ids) != ids:
                 message = f"other sentences than now are sample {key}: has {corpus} changed?"
                 raise FileError(self.path, message)
-        if new.keys() <= self._held.keys():
-            return
-        self._held |= new
-        lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(self._held.items())]
-        with atomic_write(self.path) as file:
-            file.write("{\n" + ",\n".join(lines) + "\n}\n")
+        if not new.keys() <= self._held.keys():
+            self._held |= new
+            lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(self._held.items())]
+            with atomic_write(self.path) as file:
+                file.write("{\n" + ",\n".join(lines) + "\n}\n")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from statistics import fmean
 
 from hardner.evaluate.protocols import Size
 
@@ -56,13 +57,13 @@ def published_mean(
     protocol: str, metric: str, size: Size, corpora: Sequence[str], names: Sequence[str]
 ) -> PublishedValue | None:
     """The published mean over these corpora; None where a corpus has no published value."""
+    own = (protocol, metric, size)
     for name in names:
-        each = [published_value(protocol, metric, size, corpus, [name]) for corpus in corpora]
-        known = [v for v in each if v]
+        each = [published_value(*own, corpus, [name]) for corpus in corpora]
+        known = [value for value in each if value]
         if known and len(known) == len(each):
-            average = sum(v.value for v in known) / len(known)
-            whole = published_value(protocol, metric, size, MEAN, [name])
-            return whole or PublishedValue(name, average, known[0].source)
+            mean = PublishedValue(name, fmean(v.value for v in known), known[0].source)
+            return published_value(*own, MEAN, [name]) or mean
     return None
 
 
@@ -79,7 +80,6 @@ def best_published(protocol: str, metric: str, size: Size, corpora: Sequence[str
     """The published method with the highest mean."""
     keys = [(protocol, metric, str(size), corpus) for corpus in (*corpora, MEAN)]
     methods = dict.fromkeys(v.method for key in keys for v in published_values().get(key, ()))
-    means = {
-        m: v.value for m in methods if (v := published_mean(protocol, metric, size, corpora, [m]))
-    }
-    return max(means, key=means.__getitem__) if means else None
+    means = [published_mean(protocol, metric, size, corpora, [method]) for method in methods]
+    best = max(filter(None, means), key=lambda mean: mean.value, default=None)
+    return best.method if best else None

@@ -41,11 +41,7 @@ Runner = Callable[[Size, Drawn], Iterator[ScoredSamples]]
 
 
 def runner_for(
-    system: System,
-    found: Sequence[Corpus],
-    pools: Pools,
-    predictions: bool,
-    unlabelled: int = 0,
+    system: System, found: Sequence[Corpus], pools: Pools, predictions: bool, unlabelled: int = 0
 ) -> Runner:
     """The way that a system is scored on some corpora."""
     trained = system.train in ("target", "sources and target")
@@ -61,11 +57,7 @@ def runner_for(
 
 
 def fitted_runner(
-    system: System,
-    corpus: Corpus,
-    pool: Sequence[Sentence],
-    predictions: bool,
-    unlabelled: int = 0,
+    system: System, corpus: Corpus, pool: Sequence[Sentence], predictions: bool, unlabelled: int = 0
 ) -> Runner:
     """One model, fitted to each sample with a new decoder, as `hardner adapt` does."""
     usable = usable_sentences(pool) if unlabelled else []

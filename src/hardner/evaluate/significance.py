@@ -32,20 +32,14 @@ class Comparison:
     """Of a paired permutation test, two-sided."""
 
 
-def compare(one: Sequence[float], other: Sequence[float], seed: int = 0) -> Comparison:
+def compare(one: Sequence[float], other: Sequence[float]) -> Comparison:
     """Compare two systems' values, pair by pair."""
     if len(one) != len(other) or not one:
         raise HardnerError(f"cannot pair {len(one)} values with {len(other)}")
-    differences = np.subtract(one, other, dtype=np.float64)
-    low, high = bootstrap_interval(differences, seed)
-    return Comparison(
-        pairs=len(differences),
-        difference=float(differences.mean()),
-        low=low,
-        high=high,
-        effect=cohens_d(differences),
-        p=permutation_test(differences, seed),
-    )
+    apart = np.subtract(one, other, dtype=np.float64)
+    interval = bootstrap_interval(apart)
+    effect, p = cohens_d(apart), permutation_test(apart)
+    return Comparison(len(apart), float(apart.mean()), *interval, effect, p)
 
 
 def permutation_test(differences: _Floats, seed: int = 0) -> float:
@@ -82,14 +76,11 @@ def _signed_sums(values: _Floats) -> _Floats:
     return sums
 
 
-def bootstrap_interval(
-    differences: _Floats, seed: int = 0, level: float = 0.95
-) -> tuple[float, float]:
-    """The percentile bootstrap interval of the mean (Efron, 1979)."""
-    rng = np.random.default_rng(seed)
+def bootstrap_interval(differences: _Floats) -> tuple[float, float]:
+    """The 95 % percentile bootstrap interval of the mean (Efron, 1979)."""
+    rng = np.random.default_rng(0)
     drawn = rng.integers(0, len(differences), (RESAMPLES, len(differences)))
-    tail = (1 - level) / 2
-    low, high = np.quantile(differences[drawn].mean(1), (tail, 1 - tail))
+    low, high = np.quantile(differences[drawn].mean(1), (0.025, 0.975))
     return float(low), float(high)
 
 

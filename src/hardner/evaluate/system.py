@@ -95,13 +95,8 @@ def system_of_folder(
 ) -> System:
     """A trained model: the folder of a run, or of a model alone.
 
-    Args:
-        path: The folder.
-        protocol: How it will be evaluated.
-        name: Of its row, perhaps one of `BASELINES`; by default from the run's method.
-        preset: Of the adaptation; by default the run's own.
-        vectors: A file of word vectors; by default the run's own.
-        device: Where to compute.
+    The row has the given name, perhaps one of `BASELINES`, else that of the run's method; the
+    preset of the adaptation and the file of word vectors are the run's own, unless given.
     """
     folder = Path(path)
     ran = (folder / EXPERIMENT_FILE).is_file()
@@ -214,11 +209,8 @@ def with_word_vectors(
 ) -> Model:
     """The model with vectors for those words of the sentences that are not in its vocabulary.
 
-    Args:
-        model: Unchanged if its encoder has no word vectors.
-        path: The file of vectors; empty for none.
-        sentences: All that it will read.
-        cache: A folder that caches what was read of the file.
+    It is unchanged without a file of vectors, or where its encoder reads none; what is read of the
+    file is kept in the folder ``cache``.
     """
     encoder = model.tagger.encoder
     if not path or not isinstance(encoder, WordEncoder):

@@ -41,15 +41,9 @@ def system_of_experiment(
 ) -> System:
     """A system that is trained when it is needed; its runs are kept, and gone on with.
 
-    Args:
-        experiment: How to train. Its target, and its corpora if it names none, are set as the
-            protocol needs.
-        protocol: What the system is scored under.
-        runs: The folder for its runs.
-        name: Of its row; one of `BASELINES` also says what to train on and whether to adapt.
-        preset: Of the adaptation; by default the experiment's own.
-        on_progress: Told of the training.
-        watch: Says after each iteration whether to stop.
+    The experiment's target, and its corpora if it names none, are set as the protocol needs. A name
+    of `BASELINES` also says what to train on and whether to adapt. ``watch`` says after each
+    iteration whether to stop.
     """
     plan = BASELINES.get(name)
     if plan and plan.merged and experiment.build_method().draw != "split":

@@ -144,11 +144,7 @@ def masked_loss(
 
 
 def pretrain_steps(
-    transformer: Transformer,
-    optimizer: Muon,
-    text: Tensor,
-    inside: Tensor,
-    training: Pretraining,
+    transformer: Transformer, optimizer: Muon, text: Tensor, inside: Tensor, training: Pretraining
 ) -> Iterator[Tensor]:
     """Train from where the optimiser stands, and yield each step's loss, still on its device.
 

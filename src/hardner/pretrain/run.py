@@ -18,13 +18,7 @@ from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write
 from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
-from hardner.jobs.run_folder import (
-    MODEL_FOLDER,
-    Diverged,
-    RunFolder,
-    SavedState,
-    open_run_folder,
-)
+from hardner.jobs.run_folder import MODEL_FOLDER, Diverged, RunFolder, SavedState, open_run_folder
 from hardner.model.describe import TOKENIZER
 from hardner.model.layers import Params
 from hardner.model.runtime import resolve_device
@@ -130,25 +124,21 @@ def run_pretraining(
         return _Run(plan, held, tokenizer, encoded, device, on_progress).go(every, stop)
 
 
+@dataclass
 class _Run:
-    def __init__(
-        self,
-        plan: PretrainingPlan,
-        folder: RunFolder,
-        tokenizer: Tokenizer,
-        encoded: EncodedText,
-        device: str,
-        on_progress: ProgressCallback,
-    ) -> None:
-        self.training, self.folder, self.on_progress = plan.training, folder, on_progress
-        self.tokenizer, self.encoded, self.device = tokenizer, encoded, device
-        self.transformer = plan.transformer(tokenizer.get_vocab_size())
-        self.history: list[dict[str, float]] = []
-        self._begin(plan.start)
-        self.since_report, self.since_state = Meter(), Meter()
+    plan: PretrainingPlan
+    folder: RunFolder
+    tokenizer: Tokenizer
+    encoded: EncodedText
+    device: str
+    on_progress: ProgressCallback
 
-    def _begin(self, start: Path | None) -> None:
-        """From the state in the folder, if there is one, else from the very beginning."""
+    def __post_init__(self) -> None:
+        """Begin with the state in the folder, if there is one, else from the very beginning."""
+        self.training, start = self.plan.training, self.plan.start
+        self.transformer = self.plan.transformer(self.tokenizer.get_vocab_size())
+        self.since_report, self.since_state = Meter(), Meter()
+        self.history: list[dict[str, float]] = []
         decay = self.training.weight_decay
         fresh = init_masked(self.transformer, torch.Generator().manual_seed(self.training.seed))
         known = checkpoint.load_checkpoint(start).tensors if start else {}
@@ -183,26 +173,23 @@ class _Run:
     def _iterate(self, every: int, stop: Callable[[], bool]) -> None:
         ids = torch.from_numpy(self.encoded.ids.view("<i2")).to(self.device)
         inside = continuing(self.tokenizer).to(self.device)
-        size = self.training.rows * self.training.width
+        size, steps = self.training.rows * self.training.width, self.training.steps
         self._report()
         for loss in pretrain_steps(self.transformer, self.optimizer, ids, inside, self.training):
             for meter in (self.since_report, self.since_state):
                 meter.add(size, loss)
             done, halting = self.optimizer.steps, stop()
-            if halting or done == self.training.steps or done % every == 0:
-                self._save()
+            if halting or done == steps or done % every == 0:
+                loss_now, speed = _finite(self.since_state)
+                told = {"step": done, "loss": loss_now, "pieces_per_second": round(speed)}
+                self.history.append(told)
+                self.folder.save_state(self._state())
+                self.since_report.read()
+                self._report(loss_now, speed, milestone=True)
             elif self.since_report.due:
                 self._report(*_finite(self.since_report))
             if halting:
                 return
-
-    def _save(self) -> None:
-        step = self.optimizer.steps
-        loss, speed = _finite(self.since_state)
-        self.history.append({"step": step, "loss": loss, "pieces_per_second": round(speed)})
-        self.folder.save_state(self._state())
-        self.since_report.read()
-        self._report(loss, speed, milestone=True)
 
     def _report(
         self, loss: float | None = None, speed: float = 0.0, milestone: bool = False

@@ -61,12 +61,9 @@ def load_vectors(
     vocabulary alone. A word takes the first vector found of: the word as written, lower-cased,
     capitalised, upper-cased, composed of its character n-grams (fastText's .bin).
 
-    Args:
-        path: The file, plain or compressed with gzip or xz.
-        vocabulary: The words to look for.
-        cache: A folder that keeps what was read, by the file's name, size and time of change and
-            by the vocabulary, so that the next load is instant.
-        progress: Called now and then with the bytes read and, for a plain file, its size.
+    A folder given as ``cache`` keeps what was read, by the file's name, size and time of change and
+    by the vocabulary, so that the next load is instant. ``progress`` is called now and then with
+    the bytes read and, for a plain file, its size.
     """
     path, words = Path(path), tuple(sorted(set(vocabulary)))
     if not path.is_file():
