@@ -59,10 +59,11 @@ class Adapter:
         self._decoder = decoder or {}
         self.tagger = target_tagger(model.tagger, tag_set, recipe)
         self.device = next(iter(model.params.values())).device
-        self._encoded = _Encoded()
+        self._rows: dict[Sentence, int] = {}
+        self._store: Store | None = None
 
     def with_recipe(self, recipe: Recipe) -> "Adapter":
-        """The same with other steps; both use what either has encoded."""
+        """The same with other steps, and with what has been encoded."""
         other = copy(self)
         other.recipe = recipe
         return other
@@ -82,16 +83,13 @@ class Adapter:
         after each step.
         """
         fitted = self._fit(samples, on_step)
-        folds = [folds_of(sample) for sample in samples]
-        alone = any(
-            s.unlabelled or not can_be_judged(s.sentences, f)
-            for s, f in zip(samples, folds, strict=True)
-        )
-        if not self.recipe.average_folds or alone:
+        if not self.recipe.average_folds or any(sample.unlabelled for sample in samples):
             return fitted
-        parts = (
-            parts_of(s, f, self.recipe.replacements) for s, f in zip(samples, folds, strict=True)
-        )
+        folds = [folds_of(sample) for sample in samples]
+        if not all(can_be_judged(s.sentences, f) for s, f in zip(samples, folds, strict=True)):
+            return fitted
+        most = self.recipe.replacements
+        parts = (parts_of(sample, own, most) for sample, own in zip(samples, folds, strict=True))
         return average_params([fitted, *(self._fit(each) for each in zip(*parts, strict=True))])
 
     def steps(self, sample: Sample) -> int:
@@ -100,31 +98,28 @@ class Adapter:
         return own + max(own, self.recipe.self_training.steps) * bool(sample.unlabelled)
 
     def _fit(self, samples: Sequence[Sample], on_step: OnStep | None = None) -> Params:
-        labelled, bare, replaced = (
-            list(kind) for kind in zip(*map(self._parts, samples), strict=True)
-        )
-        self.encode(samples)
-        rows = self._encoded.rows_of
+        labelled, bare, replaced = zip(*map(self._parts, samples), strict=True)
+        store = self.encode(samples)
         fitted = fit_samples(
             self.tagger,
             self.start(samples),
-            self._encoded.store,
-            rows(labelled),
+            store,
+            self._rows_of(labelled),
             self.recipe,
             [seed_of("order", *sample.seed) for sample in samples],
-            negatives=rows([self._negatives])[0],
-            unlabelled=rows(bare) if any(bare) else None,
-            replaced=rows(replaced) if any(replaced) else None,
+            negatives=self._rows_of([self._negatives])[0],
+            unlabelled=self._rows_of(bare) if any(bare) else None,
+            replaced=self._rows_of(replaced) if any(replaced) else None,
             on_step=on_step,
         )
         return add_o_bias(fitted, o_bias_for(self.recipe, labelled))
 
-    def encode(self, samples: Sequence[Sample]) -> None:
+    def encode(self, samples: Sequence[Sample]) -> Store:
         """Encode all that fits to these samples read; fits to parts of them then need not."""
         parts = chain(*(chain(*self._parts(sample)) for sample in samples), self._negatives)
         sentences = list(dict.fromkeys(parts))
-        if self._encoded.holds(sentences):
-            return
+        if self._store is not None and all(sentence in self._rows for sentence in sentences):
+            return self._store
         store = self.tagger.store(sentences, device=self.device)
         # The layers that stay as they are read each sentence once, for all fits. Prototypes are
         # means of what the whole network says, so they need the sentences themselves.
@@ -132,7 +127,16 @@ class Adapter:
             params = self.start(samples[:1])
             upper = upper_tagger(self.tagger, params, self.recipe.layers)
             store = cache_lower_layers(upper, params, store)
-        self._encoded.keep(sentences, store)
+        self._rows = {sentence: row for row, sentence in enumerate(sentences)}
+        self._store = store
+        return store
+
+    def _rows_of(self, samples: Sequence[Sequence[Sentence]]) -> Ints:
+        """Rows of the store, [M, longest], -1 for none."""
+        found = np.full((len(samples), max(map(len, samples), default=0)), -1, np.int64)
+        for row, sentences in zip(found, samples, strict=True):
+            row[: len(sentences)] = [self._rows[sentence] for sentence in sentences]
+        return found
 
     def fit_groups(
         self, samples: Sequence[Sample], on_step: OnStep | None = None
@@ -180,33 +184,6 @@ class Adapter:
         free, _ = torch.cuda.mem_get_info()
         room = _WORDS_AT_ONCE // (words * recipe.restarts)
         return equal_groups(len(samples), min(room, free // 2 // (_COPIES * each + 1)))
-
-
-class _Encoded:
-    """The sentences that were encoded last, and where they lie in their store."""
-
-    def __init__(self) -> None:
-        self._rows: dict[Sentence, int] = {}
-        self._store: Store | None = None
-
-    @property
-    def store(self) -> Store:
-        assert self._store is not None
-        return self._store
-
-    def keep(self, sentences: Sequence[Sentence], store: Store) -> None:
-        self._rows = {sentence: row for row, sentence in enumerate(sentences)}
-        self._store = store
-
-    def holds(self, sentences: Sequence[Sentence]) -> bool:
-        return self._store is not None and all(s in self._rows for s in sentences)
-
-    def rows_of(self, samples: Sequence[Sequence[Sentence]]) -> Ints:
-        """Rows of the store, [M, longest], -1 for none."""
-        found = np.full((len(samples), max(map(len, samples), default=0)), -1, np.int64)
-        for row, sentences in zip(found, samples, strict=True):
-            row[: len(sentences)] = [self._rows[sentence] for sentence in sentences]
-        return found
 
 
 def target_tagger(tagger: Tagger, tag_set: TagSet, recipe: Recipe) -> Tagger:

@@ -66,7 +66,7 @@ def read_labelled(
     if not isinstance(items, Iterable):
         raise HardnerError(f"learning takes a path or labelled sentences, got {items!r}")
     found: list[Sentence] = []
-    lost: list[Problem] = []
+    wrong: list[Problem] = []
     for number, item in enumerate(items):
         if isinstance(item, Sentence):
             found.append(item)
@@ -74,20 +74,24 @@ def read_labelled(
         document = item if isinstance(item, Document) else _document(item, number)
         problems: list[Problem] = []
         own = sentences(document, problems.append)
-        wrong = [p for p in problems if label in (None, p.entity.label)]
-        wrong = [p for p in wrong if p.reason not in _HARMLESS]
-        found += [s for s in own if not any(_meets(s, p.entity) for p in wrong)]
-        lost += wrong
-        for problem in wrong:
+        problems = [p for p in problems if _misleads(p, label)]
+        found += [s for s in own if not any(_meets(s, p.entity) for p in problems)]
+        wrong += problems
+        for problem in problems:
             reason = f"a mention {problem.reason}: its sentence is left out"
             report.add(reason, Place(path or "given", None, document.id))
-    if lost and not any(sentence.spans for sentence in found):
-        first = lost[0]
+    if wrong and not any(sentence.spans for sentence in found):
+        first = wrong[0]
         raise HardnerError(
             f"no mention can be learnt: {first.entity.text!r} {first.reason}, and so on; words are "
             "found by spaces and punctuation, so text without spaces (Chinese, say) is not for it"
         )
     return found
+
+
+def _misleads(problem: Problem, label: str | None) -> bool:
+    """Whether a sentence without this mention would teach something wrong."""
+    return label in (None, problem.entity.label) and problem.reason not in _HARMLESS
 
 
 def _document(given: Any, number: int) -> Document:
@@ -133,13 +137,30 @@ def examples(given: Iterable[Sentence], label: str | None = None) -> Examples:
     if not filled:
         raise HardnerError("there is no labelled sentence")
     chosen = _chosen(filled, label)
-    own = [_only(sentence, chosen) for sentence in filled]
+    own = [
+        replace(s, spans=tuple(sorted({span for span in s.spans if span.label == chosen})))
+        for s in filled
+    ]
     flat = [replace(s, spans=tuple(longest_non_overlapping(s.spans))) for s in own]
-    nested = sum(len(a.spans) - len(b.spans) for a, b in zip(own, flat, strict=True))
     once = _once(flat)
+    nested = sum(len(a.spans) - len(b.spans) for a, b in zip(own, flat, strict=True))
+    counts = {
+        "sentences that are not labelled to their end were left out": len(held) - len(filled),
+        "mentions that lie in or across a longer one were left out": nested,
+        "sentences that repeat another were left out": len(flat) - len(once),
+        f"sentences of more than {LONGEST_LEARNT} words are learnt in parts": sum(
+            len(sentence) > LONGEST_LEARNT for sentence in once
+        ),
+    }
+    notes = [f"{count} {what}" for what, count in counts.items() if count]
+    if len(once) == 1:
+        notes.append("one sentence is too few to say how well this will work; label a few more")
+    elif all(sentence.spans for sentence in once):
+        notes.append(
+            "every sentence holds a mention: in running text expect more false alarms than said; "
+            "a few sentences without one help"
+        )
     parts = sorted((part for s in once for part in _cut(s)), key=lambda s: seed_of(*s.tokens))
-    long = sum(len(s) > LONGEST_LEARNT for s in once)
-    notes = _notes(once, nested, len(flat) - len(once), long, len(held) - len(filled))
     return Examples(chosen, tuple(dict.fromkeys(parts)), tuple(notes))
 
 
@@ -153,11 +174,6 @@ def _chosen(sentences: Sequence[Sentence], label: str | None) -> str:
     if label is not None and label not in seen:
         raise HardnerError(f"no mention is labelled {label!r}; the labels are {listed}")
     return label if label is not None else next(iter(seen))
-
-
-def _only(sentence: Sentence, label: str) -> Sentence:
-    spans = {span for span in sentence.spans if span.label == label}
-    return replace(sentence, spans=tuple(sorted(spans)))
 
 
 def _once(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
@@ -175,40 +191,15 @@ def _once(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
 def _cut(sentence: Sentence) -> Iterator[Sentence]:
     """A sentence in parts of at most `LONGEST_LEARNT` words, cut where no mention stands."""
     start = 0
-    while len(sentence) - start > LONGEST_LEARNT:
+    while start < len(sentence):
         end = start + LONGEST_LEARNT
         for span in sentence.spans:
             if span.start < end < span.end:
                 end = span.start if span.start > start else span.end
-        yield _part(sentence, start, end)
+        own = (s for s in sentence.spans if start <= s.start and s.end <= end)
+        spans = tuple(s._replace(start=s.start - start, end=s.end - start) for s in own)
+        yield Sentence(sentence.tokens[start:end], spans, sentence.id)
         start = end
-    yield _part(sentence, start, len(sentence)) if start else sentence
-
-
-def _part(sentence: Sentence, start: int, end: int) -> Sentence:
-    own = (s for s in sentence.spans if start <= s.start and s.end <= end)
-    spans = tuple(s._replace(start=s.start - start, end=s.end - start) for s in own)
-    return Sentence(sentence.tokens[start:end], spans, sentence.id)
-
-
-def _notes(
-    sentences: Sequence[Sentence], nested: int, repeated: int, long: int, unfinished: int
-) -> Iterable[str]:
-    if unfinished:
-        yield f"{unfinished} sentences that are not labelled to their end were left out"
-    if nested:
-        yield f"{nested} mentions that lie in or across a longer one were left out"
-    if repeated:
-        yield f"{repeated} sentences that repeat another were left out"
-    if long:
-        yield f"{long} sentences of more than {LONGEST_LEARNT} words are learnt in parts"
-    if len(sentences) == 1:
-        yield "one sentence is too few to say how well this will work; label a few more"
-    elif all(sentence.spans for sentence in sentences):
-        yield (
-            "every sentence holds a mention: in running text expect more false alarms than said; "
-            "a few sentences without one help"
-        )
 
 
 def _said(sentence: Sentence) -> str:
