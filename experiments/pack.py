@@ -24,7 +24,7 @@ from hardner.model.layers import Params, part_of, scoped
 from hardner.model.tagger import Tagger
 from hardner.tag.calibration import calibrated, fit_temperature
 from hardner.tag.guidelines import GUIDELINES, GuidelineHead, replace_head, save_guidelines
-from hardner.tag.predictor import TEMPERATURES, Predictor
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
 HEADS = {
@@ -134,7 +134,7 @@ def main() -> None:
     held_out = {label: devel(root, label, names) for label, names in HEADS.items()}
     ready = calibrated(Predictor.load(out / "model"), held_out)
     temperatures = dict(zip(tagger.domains, ready.temperatures, strict=True))
-    save_model(out / "model", tagger, params, {TEMPERATURES: temperatures}, dtype=torch.int8)
+    save_model(out / "model", tagger, params, {"temperatures": temperatures}, dtype=torch.int8)
     save_guidelines(alone(*whole, root, ready), out / GUIDELINES)
     files = (path for name in ("model", "start", GUIDELINES) for path in (out / name).iterdir())
     print(f"{out}: {sum(path.stat().st_size for path in files) / 1e6:.1f} MB, {temperatures}")

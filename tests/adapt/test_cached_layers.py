@@ -8,9 +8,10 @@ import tiny
 import torch
 from adapt.test_fit import ROWS, RULE, SEEDS, target
 
-from hardner.adapt.adapter import Adapter, init_target_head, o_bias_for
+from hardner.adapt.adapter import Adapter, init_target_head
 from hardner.adapt.cached_layers import cache_lower_layers, mean_decoder, upper_tagger
 from hardner.adapt.fit import fit_samples
+from hardner.adapt.recipe import o_bias_for
 from hardner.adapt.sample import Sample
 from hardner.batch import TagSet
 from hardner.errors import HardnerError

@@ -8,7 +8,7 @@ import tiny
 import torch
 
 from hardner.adapt.adapter import params_of_sample
-from hardner.adapt.fit import IterateAverage, fit_samples, length_batches
+from hardner.adapt.fit import fit_samples, length_batches
 from hardner.adapt.recipe import RECIPES, Recipe, recipe_for
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
@@ -17,6 +17,7 @@ from hardner.evaluate.scorer import Scorer
 from hardner.meta.inner import adapt_tasks
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import part_of
+from hardner.model.runtime import CudaGraphRunner
 from hardner.tag.predictor import Predictor
 
 RULE = Recipe(
@@ -171,13 +172,14 @@ def test_the_mean_of_the_last_steps(monkeypatch):
     tagger, params, store = target("bilstm")
     rule = replace(RULE, steps=10, passes=0.0)
     seen = []
-    after = IterateAverage.after
+    call = CudaGraphRunner.__call__
 
-    def noted(iterate_averaging, step):
-        seen.append([tensor.clone() for tensor in iterate_averaging._current])
-        after(iterate_averaging, step)
+    def noted(runner, *given):
+        found = call(runner, *given)
+        seen.append([tensor.clone() for tensor in runner.state])
+        return found
 
-    monkeypatch.setattr(IterateAverage, "after", noted)
+    monkeypatch.setattr(CudaGraphRunner, "__call__", noted)
     last = fit_samples(tagger, params, store, ROWS, rule, SEEDS)
     steps = list(seen)
     assert len(steps) == 10

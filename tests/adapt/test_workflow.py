@@ -8,6 +8,7 @@ import tiny
 import torch
 from adapted import DRUGS, RULE, known
 
+from hardner.adapt import adapter as fitting
 from hardner.adapt import forecast as checks
 from hardner.adapt import workflow as adapting
 from hardner.adapt.adapter import Adapter
@@ -43,7 +44,7 @@ GENES = tiny.sentences("Gene")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: RULE)
+    monkeypatch.setattr(fitting, "recipe_for", lambda preset, kind: RULE)
 
 
 def drug_adapter(recipe):
@@ -85,7 +86,7 @@ def test_users_get_what_the_adapter_fits(monkeypatch, average_folds):
     recipe = replace(
         RULE, average_folds=average_folds, replacements=8, negatives=2, start="zero", steps=80
     )
-    monkeypatch.setattr(adapting, "recipe_for", lambda *_: recipe)
+    monkeypatch.setattr(fitting, "recipe_for", lambda *_: recipe)
     found = adapt_predictor(known(), DRUGS).predictor.params
     fitted = adapting.adapter_for(known(), "Drug").fit([Sample(examples(DRUGS).sentences)])
     assert found.keys() == fitted.keys()
@@ -119,7 +120,7 @@ def test_the_start_stays_as_it_was():
 @pytest.mark.parametrize("decoder", ["crf", "softmax"])
 def test_kept_types_are_found_exactly_as_before(decoder, monkeypatch, tmp_path):
     rule = replace(RULE, layers=1, decoder="crf")
-    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: rule)
+    monkeypatch.setattr(fitting, "recipe_for", lambda preset, kind: rule)
     start = known(decoder)
     text = " ".join(" ".join(s.tokens) for s in (*DRUGS, *GENES))
     alone = adapt_predictor(start, DRUGS, force=True).predictor
@@ -173,7 +174,7 @@ def test_a_new_type_begins_with_the_encoder_of_the_start(elsewhere, monkeypatch)
     folder, params = elsewhere
     start = replace(known(), start=folder)
     rule = replace(RULE, layers=1)
-    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: rule)
+    monkeypatch.setattr(fitting, "recipe_for", lambda preset, kind: rule)
     found = adapt_predictor(start, DRUGS).predictor
     changed = differing(found.params, params)
     assert changed and all(n.startswith(("encoder.layer1.", "encoder.norm.")) for n in changed)
@@ -183,7 +184,7 @@ def test_a_new_type_begins_with_the_encoder_of_the_start(elsewhere, monkeypatch)
 
 
 def test_a_known_type_begins_with_the_model_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, steps=1, rate=1e-6))
+    monkeypatch.setattr(fitting, "recipe_for", lambda *_: replace(RULE, steps=1, rate=1e-6))
     start = replace(known(), start=tmp_path / "never read")
     found, _ = adapt_predictor(start, renamed(GENES[:9], "Protein"), force=True)
     assert f1(found, renamed(GENES[:9], "Protein")) == 1.0
@@ -232,15 +233,15 @@ def test_a_label_cannot_be_there_twice():
 
 
 def test_a_label_that_is_known_is_where_learning_starts(monkeypatch):
-    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, steps=1, rate=1e-6))
+    monkeypatch.setattr(fitting, "recipe_for", lambda *_: replace(RULE, steps=1, rate=1e-6))
     found, report = adapt_predictor(known(), renamed(GENES[:9], "Protein"), force=True)
     assert report.known == ("Gene", 1.0)
     assert f1(found, renamed(GENES[:9], "Protein")) == 1.0
 
 
 def test_worse_than_a_known_label_is_refused(monkeypatch):
-    monkeypatch.setattr(adapting, "_USEFUL_HEAD_F1", 2.0)  # no head to start from
-    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, steps=12))
+    monkeypatch.setattr(fitting, "_USEFUL_HEAD_F1", 2.0)  # no head to start from
+    monkeypatch.setattr(fitting, "recipe_for", lambda *_: replace(RULE, steps=12))
     with pytest.raises(
         AdaptationRefused, match=r"the model.s own Gene does better .*: F1 1.00, adapted 0"
     ):
@@ -262,7 +263,7 @@ def test_one_sentence_works_and_says_what_is_missing():
 def test_a_single_mention_is_not_judged(monkeypatch, average_folds):
     """No fold that holds it out has a mention to learn from."""
     rule = replace(RULE, average_folds=average_folds)
-    monkeypatch.setattr(adapting, "recipe_for", lambda *_: rule)
+    monkeypatch.setattr(fitting, "recipe_for", lambda *_: rule)
     given = [DRUGS[0], Sentence(("he", "went", "home")), Sentence(("it", "rained"))]
     one = replace(given[0], spans=given[0].spans[:1])
     found, report = adapt_predictor(known(), [one, *given[1:]])
@@ -340,13 +341,13 @@ def test_steps_are_bounded_but_no_less_than_an_epoch():
 
 
 def test_divergence_is_refused(monkeypatch):
-    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, rate=1e30, clip=0.0))
+    monkeypatch.setattr(fitting, "recipe_for", lambda *_: replace(RULE, rate=1e30, clip=0.0))
     with pytest.raises(AdaptationRefused, match="learning diverged"):
         adapt_predictor(known(), DRUGS[:3])
 
 
 def test_what_learns_nothing_is_refused(monkeypatch):
-    monkeypatch.setattr(adapting, "recipe_for", lambda *_: replace(RULE, o_bias=1e3))
+    monkeypatch.setattr(fitting, "recipe_for", lambda *_: replace(RULE, o_bias=1e3))
     with pytest.raises(AdaptationRefused):
         adapt_predictor(known(), DRUGS[:3])
 

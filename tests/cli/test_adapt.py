@@ -13,7 +13,6 @@ from formats.command import Command
 import hardner
 from hardner import checkpoint
 from hardner.adapt import adapter as fitting
-from hardner.adapt import workflow as adapting
 from hardner.cli import adapt as command
 from hardner.formats import Report, write
 from hardner.types import Document, Entity
@@ -25,7 +24,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: RULE)
+    monkeypatch.setattr(fitting, "recipe_for", lambda preset, kind: RULE)
     return Command(capfd, monkeypatch)
 
 
@@ -90,7 +89,7 @@ def test_the_report_as_json_and_a_kept_type(call: Command, model: Path, drugs: P
 def test_any_labelled_format(
     call: Command, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: replace(RULE, steps=100))
+    monkeypatch.setattr(fitting, "recipe_for", lambda preset, kind: replace(RULE, steps=100))
     out = tmp_path / "devices"
     code, said, err = call(
         "adapt", EXAMPLES / "devices-train.jsonl", "--out", out, "--model", model
@@ -230,7 +229,7 @@ def test_a_refusal_writes_nothing(
     call: Command, model: Path, drugs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rule = replace(RULE, rate=1e30, clip=0.0)
-    monkeypatch.setattr(adapting, "recipe_for", lambda preset, kind: rule)
+    monkeypatch.setattr(fitting, "recipe_for", lambda preset, kind: rule)
     out = drugs.with_name("m")
     code, said, err = call("adapt", drugs, "--out", out, "--model", model, "--force")
     assert (code, said) == (1, "")

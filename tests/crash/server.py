@@ -19,7 +19,7 @@ import crash.imports  # noqa: F401
 import torch
 from adapt.adapted import RULE
 
-from hardner.adapt import recipe, workflow
+from hardner.adapt import adapter, recipe
 from hardner.cli import main
 
 WRITING = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod")
@@ -29,7 +29,7 @@ WRITING = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncat
 def shorten() -> None:
     """Let commands learn for a moment only."""
     rule = replace(RULE, steps=12, rate=0.08)
-    workflow.recipe_for = lambda preset, kind: rule
+    adapter.recipe_for = lambda preset, kind: rule
     for rules in recipe.RECIPES.values():
         for encoder, whole in list(rules.items()):
             taught = recipe.SelfTraining(steps=2, batch=2)

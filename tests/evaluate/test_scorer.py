@@ -1,9 +1,20 @@
 """Scores are those of what users get: one decoding path for figures and for users."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import tiny
+from adapt.adapted import RULE, known
+from evaluate.test_protocol import system
+from formats.command import Command
 
 import hardner
+from hardner.adapt.adapter import Adapter
+from hardner.adapt.sample import Sample
+from hardner.batch import TagSet
+from hardner.corpora import load_corpus
+from hardner.evaluate.runners import runner_for
 from hardner.evaluate.score import ErrorCounts, count_errors
 from hardner.evaluate.scorer import Scorer
 from hardner.formats.conll import read_sentences
@@ -59,3 +70,30 @@ def test_labels_without_a_decoder_are_missed() -> None:
     total = sum(found.values(), ErrorCounts()).score
     assert total.tp == 0
     assert total.fn == sum(len(s.spans) for s in sentences)
+
+
+def test_the_evaluation_finds_what_users_get(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the same fitted parameters, as they run here: in bfloat16 where the CPU multiplies it."""
+    model, shots = Model(known().tagger, known().params), 9
+    made = replace(system(model), adaptation=RULE)
+    corpus = load_corpus("Drug", tiny.ROOT)
+    drawn = {0: {corpus.name: tuple(range(shots))}}
+    run = runner_for(made, [corpus], {corpus.name: corpus.train}, predictions=True)
+    (found,) = run(shots, drawn)
+    (evaluated,) = found.predictions
+
+    labels = {span.label for sentence in corpus.train for span in sentence.spans}
+    adapter = Adapter(model, TagSet("Drug", tuple(labels)), RULE)
+    seed = (corpus.name, repr(shots), 0, made.seed)
+    params = adapter.fit([Sample(corpus.train[:shots], seed)])
+    users = Predictor(adapter.tagger, params, (0.6,))
+    assert [tuple(s for s, _ in own) for own in users.spans(corpus.test)] == evaluated
+    users.save(tmp_path / "model")
+    tagged = tmp_path / "tagged.tsv"
+    command = Command(capfd, monkeypatch)
+    given = tiny.ROOT / "Drug" / "test.tsv"
+    assert command("tag", given, "--model", tmp_path / "model", "--out", tagged)[0] == 0
+    assert [sentence.spans for sentence in read_sentences(tagged)] == evaluated
+    assert sum(map(len, evaluated)) > 5

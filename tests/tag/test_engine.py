@@ -26,7 +26,7 @@ def groups(predictor: Predictor, size: int) -> list[tuple[int, int]]:
     """How many sentences each has, and how many words they are padded to."""
     made = predictor._engine
     assert isinstance(made, Engine)
-    every = made.groups([s.tokens for s in everything()], [0], size)
+    every = made.groups(made.encode([s.tokens for s in everything()]), [0], size)
     return [(len(rows), said.scores.shape[2]) for rows, said in every]
 
 

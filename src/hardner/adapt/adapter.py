@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hardner.adapt.cached_layers import cache_lower_layers, cached_names, mean_decoder, upper_tagger
 from hardner.adapt.fit import OnStep, fit_samples
-from hardner.adapt.recipe import Recipe
+from hardner.adapt.recipe import Recipe, encoder_kind, o_bias_for, recipe_for
 from hardner.adapt.sample import (
     Sample,
     can_be_judged,
@@ -28,9 +28,11 @@ from hardner.adapt.sample import (
 )
 from hardner.adapt.self_training import LONGEST_UNLABELLED
 from hardner.batch import Ints, Store, TagSet
+from hardner.model.describe import load_model
 from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Model, Tagger
+from hardner.model.tagger import Model, Tagger, copy_of_model
 from hardner.seeds import seed_of
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
 NEGATIVES_PER_STEP_POOL = 50
@@ -39,6 +41,9 @@ _COPIES = 10
 """Copies of the fitted parameters that a step holds in memory: gradients, moments, averages."""
 _WORDS_AT_ONCE = 1 << 18
 """Words that a step on a GPU learns from at once, counting padding and all samples."""
+
+_USEFUL_HEAD_F1 = 0.5
+"""The new type starts from a label of the model that reaches this F1 on the given sentences."""
 
 
 class Adapter:
@@ -186,6 +191,47 @@ class Adapter:
         return equal_groups(len(samples), min(room, free // 2 // (_COPIES * each + 1)))
 
 
+def adapter_for(
+    predictor: Predictor, label: str, known: tuple[str, float] | None = None
+) -> Adapter:
+    """What fits a predictor to a new label, on its device.
+
+    Fits start from the predictor's own encoder and its decoder for a ``known`` label that is good
+    at the new one (a name and its F1). Without such a label they start from the encoder that comes
+    with the predictor for new types.
+    """
+    start = copy_of_model(Model(predictor.tagger, predictor.params), 0)
+    scheme = start.tagger.tag_sets[0].scheme
+    domain = label
+    while domain in predictor.tagger.domains:
+        domain += "+"
+    tag_set = TagSet(domain, (label,), scheme)
+    decoder = _decoder_for(start, known[0]) if known and known[1] >= _USEFUL_HEAD_F1 else {}
+    if predictor.start and not decoder:
+        tagger, params = load_model(predictor.start)
+        start = Model(tagger, {name: p.to(predictor.device) for name, p in params.items()})
+    # On a CPU, where a user waits for it, fewer and larger steps.
+    preset = "quick" if predictor.device == "cpu" else "best"
+    recipe = recipe_for(preset, encoder_kind(start.tagger))
+    return Adapter(start, tag_set, recipe, decoder)
+
+
+def _decoder_for(start: Model, label: str) -> Params:
+    """The decoder of one label, cut out of the first head that has it; none if it was added."""
+    for head, tag_set in enumerate(start.tagger.tag_sets):
+        if label in tag_set.labels:
+            tags = [tag_set.tags.index(t) for t in TagSet("", (label,), tag_set.scheme).tags]
+            own = {
+                n: p[:, head : head + 1, tags]  # [1, 1, C, ...]
+                for n, p in start.params.items()
+                if part_of(n) == "decoder"
+            }
+            if (steps := "decoder.transitions") in own:
+                own[steps] = own[steps][..., tags]
+            return own
+    return {}
+
+
 def target_tagger(tagger: Tagger, tag_set: TagSet, recipe: Recipe) -> Tagger:
     """The network with a decoder for a new type alone."""
     target = tagger.with_domains([tag_set])
@@ -207,21 +253,6 @@ def init_target_head(
         decoder |= {n: p.expand_as(decoder[n]).clone() for n, p in mean.items() if n in decoder}
     shared = {n: p for n, p in params.items() if part_of(n) in ("encoder", "frozen")}
     return target, shared | decoder
-
-
-def o_bias_for(recipe: Recipe, samples: Sequence[Sequence[Sentence]]) -> NDArray[np.float64]:
-    """What is added to the logit of ``O`` after fitting to each sample, [M].
-
-    Sentences with two mentions count beside the given ones, because a few sentences say little
-    about how close together mentions stand.
-    """
-    found = []
-    for sentences in samples:
-        mentions = [len(sentence.spans) for sentence in sentences]
-        density = (sum(mentions) + 2.0) / (sum(count > 0 for count in mentions) + 1.0)
-        bias = recipe.o_bias_density / density**2 + recipe.o_bias
-        found.append(bias - recipe.o_bias_size / len(sentences))
-    return np.array(found)
 
 
 def add_o_bias(params: Params, o_bias: NDArray[np.float64]) -> Params:

@@ -144,11 +144,12 @@ class _Fits(NamedTuple):
         moving = [name for name in start if part_of(name) in inner.parts]
         current = start | {name: start[name].detach().clone() for name in moving}
         state = inner.optimizer.init({name: current[name] for name in moving})
-        run = CudaGraphRunner([current[name] for name in moving] + list(state.values()))
+        values = [current[name] for name in moving]
+        run = CudaGraphRunner(values + list(state.values()))
         in_place = inner.optimizer.rule == "adamw"  # torch's fused kernel moves them itself
         mode = Mode(recipe.dropout)
-        first = inner.steps - int(recipe.iterate_averaging * inner.steps)
-        average = IterateAverage([current[name] for name in moving], first)
+        averaged = int(recipe.iterate_averaging * inner.steps)
+        sums = [torch.zeros_like(value) for value in values]
         for step, (drawn, widths) in enumerate(zip(order, batch_widths(store, order), strict=True)):
             torch.manual_seed(seed_of("dropout", step, *seeds))
 
@@ -166,10 +167,12 @@ class _Fits(NamedTuple):
 
             inputs = [torch.tensor(1 - step / inner.steps), torch.from_numpy(drawn)]
             run((tuple(widths.items()), drawn.shape), compute, inputs)
-            average.after(step)
+            if step >= inner.steps - averaged:
+                torch._foreach_add_(sums, values)
             if on_step:
                 on_step(len(rows) // recipe.restarts)
-        return current | dict(zip(moving, average.mean(), strict=True))
+        found = [total / averaged for total in sums] if averaged else values
+        return current | dict(zip(moving, found, strict=True))
 
     def order(self, steps: int, labels: TeacherLabels | None) -> tuple[Ints, int]:
         """Rows of each step, [steps, M, B], and how many at the end of B are unlabelled."""
@@ -182,36 +185,10 @@ class _Fits(NamedTuple):
             parts.append(self.negatives[np.stack(drawn, axis=1)])
         if labels is None:
             return np.concatenate(parts, axis=2), 0
-        others, size = (
-            [seed_of("unlabelled", s) for s in self.seeds],
-            self.recipe.self_training.batch,
-        )
+        others = [seed_of("unlabelled", seed) for seed in self.seeds]
+        size = self.recipe.self_training.batch
         parts.append(length_batches(labels.rows, widths, steps, size, others))
         return np.concatenate(parts, axis=2), parts[-1].shape[2]
-
-
-class IterateAverage:
-    """Iterate averaging (SWA): the mean of the parameters over the last steps."""
-
-    def __init__(self, current: list[Tensor], first: int) -> None:
-        """Args: ``current`` is moved in place; steps from ``first`` on count."""
-        self._current, self._first = current, first
-        self._sums: list[Tensor] = []
-        self._steps = 0
-
-    def after(self, step: int) -> None:
-        """Take in the parameters after a step."""
-        if step < self._first:
-            return
-        self._steps += 1
-        if self._sums:
-            torch._foreach_add_(self._sums, self._current)
-        else:
-            self._sums = [tensor.clone() for tensor in self._current]
-
-    def mean(self) -> list[Tensor]:
-        """The mean; without a step that counted, the parameters as they are."""
-        return [total / self._steps for total in self._sums] or self._current
 
 
 def length_batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:

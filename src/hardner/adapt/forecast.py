@@ -146,7 +146,7 @@ def _held_out_scores(
 
 
 def count_spans(
-    gold: Sequence[Sequence[Span]], found: Sequence[Sequence[Span]]
+    gold: Sequence[Sequence[tuple[object, ...]]], found: Sequence[Sequence[tuple[object, ...]]]
 ) -> NDArray[np.float64]:
     """True positives, false positives and false negatives of each sentence: [K, 3]."""
     pairs = [(set(right), set(own)) for right, own in zip(gold, found, strict=True)]

@@ -1,8 +1,12 @@
 """Recipes: how a trained model is fitted to a new type; named presets for each encoder."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hardner.errors import HardnerError
 from hardner.meta.inner import InnerLoop
@@ -13,6 +17,7 @@ from hardner.model.encoders import PieceEncoder, WordEncoder
 from hardner.model.huggingface import BertEncoder
 from hardner.model.runtime import Precision
 from hardner.model.tagger import Tagger
+from hardner.types import Sentence
 
 
 @dataclass(frozen=True)
@@ -206,3 +211,18 @@ def encoder_kind(tagger: Tagger) -> str:
     if isinstance(tagger.encoder, PieceEncoder):
         return "transformer"
     return "bert" if isinstance(tagger.encoder, BertEncoder) else "other"
+
+
+def o_bias_for(recipe: Recipe, samples: Sequence[Sequence[Sentence]]) -> NDArray[np.float64]:
+    """What is added to the logit of ``O`` after fitting to each sample, [M].
+
+    Sentences with two mentions count beside the given ones, because a few sentences say little
+    about how close together mentions stand.
+    """
+    found = []
+    for sentences in samples:
+        mentions = [len(sentence.spans) for sentence in sentences]
+        density = (sum(mentions) + 2.0) / (sum(count > 0 for count in mentions) + 1.0)
+        bias = recipe.o_bias_density / density**2 + recipe.o_bias
+        found.append(bias - recipe.o_bias_size / len(sentences))
+    return np.array(found)

@@ -7,15 +7,13 @@ refused (`hardner.adapt.checks`).
 import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from hardner.adapt import forecast as checks
-from hardner.adapt.adapter import Adapter, average_params
+from hardner.adapt.adapter import Adapter, adapter_for, average_params
 from hardner.adapt.examples import (
     Examples,
     LabelledData,
@@ -34,24 +32,19 @@ from hardner.adapt.forecast import (
     find_spans,
     forecast,
 )
-from hardner.adapt.recipe import encoder_kind, recipe_for
 from hardner.adapt.sample import FOLDS, Sample
 from hardner.adapt.self_training import usable_sentences
-from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.formats import Report
-from hardner.model.describe import load_model
 from hardner.model.encoders import EncoderWithCopies
-from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Model, Tagger, copy_of_model
+from hardner.model.layers import Params
+from hardner.model.tagger import Model
 from hardner.seeds import seed_of
 from hardner.tag.added_heads import add_head
 from hardner.tag.calibration import best_temperature, loss_of
 from hardner.tag.predictor import Predictor
-from hardner.types import Progress, Sentence, Span
+from hardner.types import Progress, Sentence
 
-_USEFUL_HEAD_F1 = 0.5
-"""The new type starts from a label of the model that reaches this F1 on the given sentences."""
 _CHECKED_UNLABELLED = 200
 """Unlabelled sentences that are tagged to see that not nearly everything is a mention."""
 _MOST_UNLABELLED = {"cpu": 300, "cuda": 1200}
@@ -176,27 +169,6 @@ def adapt_predictor(
     return AdaptationResult(adapted, outcome)
 
 
-def adapter_for(
-    predictor: Predictor, label: str, known: tuple[str, float] | None = None
-) -> Adapter:
-    """What fits a predictor to a new label, on its device.
-
-    Fits start from the predictor's own encoder and its decoder for a ``known`` label that is good
-    at the new one (a name and its F1). Without such a label they start from the encoder that comes
-    with the predictor for new types.
-    """
-    start = copy_of_model(Model(predictor.tagger, predictor.params), 0)
-    scheme = start.tagger.tag_sets[0].scheme
-    tag_set = TagSet(_domain(predictor.tagger, label), (label,), scheme)
-    decoder = _decoder_for(start, known[0]) if known and known[1] >= _USEFUL_HEAD_F1 else {}
-    if predictor.start and not decoder:
-        start = _read(predictor.start, predictor.device)
-    # On a CPU, where a user waits for it, fewer and larger steps.
-    preset = "quick" if predictor.device == "cpu" else "best"
-    recipe = recipe_for(preset, encoder_kind(start.tagger))
-    return Adapter(start, tag_set, recipe, decoder)
-
-
 def _texts(given: Examples) -> frozenset[int]:
     """What a model remembers of the sentences that it has learnt from."""
     return frozenset(seed_of(*sentence.tokens) for sentence in given.sentences)
@@ -225,49 +197,12 @@ def _leaks(predictor: Predictor, given: Examples, taught: dict[str, int]) -> Ite
 
 def _scores_as_it_is(predictor: Predictor, given: Examples) -> dict[str, NDArray[np.float64]]:
     """How each label of a predictor does in place of the new one."""
-    gold = [sentence.spans for sentence in given.sentences]
-    found = [[span for span, _ in spans] for spans in predictor.spans(given.sentences)]
+    gold = [[span[:2] for span in sentence.spans] for sentence in given.sentences]
+    found = predictor.spans(given.sentences)
     return {
-        label: count_spans(gold, [_relabelled(spans, label, given.label) for spans in found])
+        label: count_spans(gold, [[s[:2] for s, _ in own if s.label == label] for own in found])
         for label in predictor.labels
     }
-
-
-def _relabelled(spans: Iterable[Span], old: str, new: str) -> list[Span]:
-    return [span._replace(label=new) for span in spans if span.label == old]
-
-
-def _read(folder: Path, device: str) -> Model:
-    tagger, params = load_model(folder)
-    return Model(tagger, {name: value.to(device) for name, value in params.items()})
-
-
-def _domain(tagger: Tagger, label: str) -> str:
-    """A name that no domain has."""
-    name = label
-    while name in tagger.domains:
-        name += "+"
-    return name
-
-
-def _decoder_for(start: Model, label: str) -> Params:
-    """The decoder of one label, cut out of the first head that has it; none if it was added."""
-    for head, tag_set in enumerate(start.tagger.tag_sets):
-        if label in tag_set.labels:
-            tags = [tag_set.tags.index(t) for t in TagSet("", (label,), tag_set.scheme).tags]
-            own = {n: p[:, head : head + 1] for n, p in start.params.items() if _decodes(n)}
-            return {name: _cut(name, value, tags) for name, value in own.items()}
-    return {}
-
-
-def _decodes(name: str) -> bool:
-    return part_of(name) == "decoder"
-
-
-def _cut(name: str, value: Tensor, tags: list[int]) -> Tensor:
-    """Some tags of a decoder's numbers [1, 1, C, ...]."""
-    cut = value[:, :, tags]
-    return cut[..., tags] if name == "decoder.transitions" else cut
 
 
 def _unlabelled(

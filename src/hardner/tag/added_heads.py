@@ -101,25 +101,24 @@ class BranchedEngine:
         return cls(tuple(engines), heads)
 
     def tag(
-        self, texts: Sequence[Tokens] | EncodedTexts, heads: Sequence[int], size: int
+        self, encoded: EncodedTexts, heads: Sequence[int], size: int
     ) -> list[list[ScoredMention]]:
         """As `Engine.tag`."""
-        texts = self.encode(texts)
-        found: list[list[ScoredMention]] = [[] for _ in texts.texts]
+        found: list[list[ScoredMention]] = [[] for _ in encoded.texts]
         for engine, own, asked in self._asked(heads):
-            for marks, more in zip(found, engine.tag(texts, asked, size), strict=True):
+            for marks, more in zip(found, engine.tag(encoded, asked, size), strict=True):
                 marks += [mark._replace(head=own[mark.head]) for mark in more]
         return found
 
-    def encode(self, texts: Sequence[Tokens] | EncodedTexts) -> EncodedTexts:
+    def encode(self, texts: Sequence[Tokens]) -> EncodedTexts:
         """As `Engine.encode`; all copies of the encoder read the same."""
         return self.engines[0].encode(texts)
 
     def uncertainties(
-        self, texts: Sequence[Tokens], heads: Sequence[int], size: int
+        self, encoded: EncodedTexts, heads: Sequence[int], size: int
     ) -> list[list[HeadUncertainty]]:
         """As `Engine.uncertainties`."""
-        each = [engine.uncertainties(texts, own, size) for engine, _, own in self._asked(heads)]
+        each = [engine.uncertainties(encoded, own, size) for engine, _, own in self._asked(heads)]
         return [list(chain.from_iterable(rows)) for rows in zip(*each, strict=True)]
 
     def _asked(

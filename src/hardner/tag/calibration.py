@@ -23,8 +23,8 @@ from hardner.types import Sentence
 
 _RANGE = 0.05, 20.0
 """Temperatures that are considered."""
-_STEPS = 25
-"""Of the golden-section search; each leaves .618 of the interval."""
+_CLOSE = 1e-3
+"""How close the logarithm of a temperature is found."""
 _BATCH = 64
 """Sentences that are computed at once."""
 
@@ -54,20 +54,14 @@ def fit_temperature(predictor: Predictor, sentences: Sequence[Sentence], head: i
 
 def best_temperature(loss: Callable[[float], float]) -> float:
     """The temperature with the smallest loss (`loss_of`, or a sum of such)."""
-    # The loss is convex in 1 / T, so it has one minimum in log T too: golden-section search.
+    # The loss is convex in 1 / T, so it has one minimum in log T too: ternary search.
     low, high = map(log, _RANGE)
-    share = (5**0.5 - 1) / 2
-    left, right = high - share * (high - low), low + share * (high - low)
-    at_left, at_right = loss(exp(left)), loss(exp(right))
-    for _ in range(_STEPS):
-        if at_left < at_right:
-            high, right, at_right = right, left, at_left
-            left = high - share * (high - low)
-            at_left = loss(exp(left))
+    while high - low > _CLOSE:
+        third = (high - low) / 3
+        if loss(exp(low + third)) < loss(exp(high - third)):
+            high -= third
         else:
-            low, left, at_left = left, right, at_right
-            right = low + share * (high - low)
-            at_right = loss(exp(right))
+            low += third
     return round(exp((low + high) / 2), 4)
 
 
@@ -83,7 +77,7 @@ def loss_of(
     plain = Engine(tagger, predictor.params, (1.0,) * len(tagger.tag_sets), predictor.device)
     parts: list[tuple[Tensor, Tensor, TransitionScores, Tensor]] = []
     with torch.no_grad():
-        for rows, said in plain.groups([s.tokens for s in used], [head], _BATCH):
+        for rows, said in plain.groups(plain.encode([s.tokens for s in used]), [head], _BATCH):
             tags = _tags([used[row] for row in rows], tagger.tag_sets[head], said.scores.shape[2])
             parts.append((*said, tags.to(said.scores.device)))
 

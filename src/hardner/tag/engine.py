@@ -64,14 +64,6 @@ class EncodedTexts(NamedTuple):
     store: Store | None
     """Of these; None if there are none."""
 
-    @classmethod
-    def of(cls, tagger: Tagger, texts: Sequence[Tokens], device: str) -> "EncodedTexts":
-        """Encode the tokens of each sentence."""
-        filled = [row for row, words in enumerate(texts) if words]
-        sentences = [Sentence(tuple(texts[row])) for row in filled]
-        store = tagger.store(sentences, None, device) if filled else None
-        return cls(texts, filled, store)
-
 
 class _Group(NamedTuple):
     """A batch of sentences."""
@@ -111,16 +103,15 @@ class Engine:
 
     @torch.inference_mode()
     def tag(
-        self, texts: Sequence[Tokens] | EncodedTexts, heads: Sequence[int], size: int
+        self, encoded: EncodedTexts, heads: Sequence[int], size: int
     ) -> list[list[ScoredMention]]:
         """The mentions in each sentence, in tokens, by head and place.
 
         Args:
-            texts: The tokens of each sentence, encoded before or not.
+            encoded: The sentences.
             heads: Which of the tagger's decoders to ask.
             size: Sentences computed at once, at most.
         """
-        encoded = self.encode(texts)
         found: list[list[ScoredMention]] = [[] for _ in encoded.texts]
         tag_sets = [self.tagger.tag_sets[head] for head in heads]
         for rows, emissions in self.groups(encoded, heads, size):
@@ -133,28 +124,26 @@ class Engine:
 
     @torch.inference_mode()
     def uncertainties(
-        self, texts: Sequence[Tokens], heads: Sequence[int], size: int
+        self, encoded: EncodedTexts, heads: Sequence[int], size: int
     ) -> list[list[HeadUncertainty]]:
         """What each of these heads is unsure of in each sentence; nothing of an empty one."""
-        found: list[list[HeadUncertainty]] = [[] for _ in texts]
+        found: list[list[HeadUncertainty]] = [[] for _ in encoded.texts]
         tag_sets = [self.tagger.tag_sets[head] for head in heads]
-        for rows, emissions in self.groups(texts, heads, size):
+        for rows, emissions in self.groups(encoded, heads, size):
             for every in head_uncertainties(emissions, tag_sets):
                 for row, one in zip(rows, every, strict=True):
                     found[row].append(one)
         return found
 
-    def encode(self, texts: Sequence[Tokens] | EncodedTexts) -> EncodedTexts:
-        """The texts as the network reads them."""
-        if isinstance(texts, EncodedTexts):
-            return texts
-        return EncodedTexts.of(self.tagger, texts, self.device)
+    def encode(self, texts: Sequence[Tokens]) -> EncodedTexts:
+        """The tokens of each sentence as the network reads them."""
+        filled = [row for row, words in enumerate(texts) if words]
+        sentences = [Sentence(tuple(texts[row])) for row in filled]
+        store = self.tagger.store(sentences, None, self.device) if filled else None
+        return EncodedTexts(texts, filled, store)
 
-    def groups(
-        self, texts: Sequence[Tokens] | EncodedTexts, heads: Sequence[int], size: int
-    ) -> Iterator[_Group]:
+    def groups(self, encoded: EncodedTexts, heads: Sequence[int], size: int) -> Iterator[_Group]:
         """The scores of all sentences that have tokens, those of like length together."""
-        encoded = self.encode(texts)
         store = encoded.store
         if store is None or not heads:
             return

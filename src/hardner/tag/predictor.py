@@ -1,16 +1,16 @@
 """A model at work: text or tokens in, entities with calibrated scores out."""
 
-import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import torch
 
 from hardner import checkpoint
+from hardner.config import Bounds, keys, make
 from hardner.errors import FileError, HardnerError
 from hardner.model.describe import load_model, save_model
 from hardner.model.encoders import EncoderWithCopies
@@ -39,15 +39,20 @@ if TYPE_CHECKING:
 BUNDLED_MODEL = Path(__file__).parents[1] / "assets" / "model"
 BUNDLED_START = BUNDLED_MODEL.with_name("start")
 """Whose encoder the bundled model's adaptations begin with, and those of models made from it."""
-TEMPERATURES, LEARNT, START = "temperatures", "learnt", "start"
-"""What a folder says of a predictor beside its network."""
-_BUNDLED = "bundled"
-
 if hasattr(os, "register_at_fork"):  # no such thing on Windows
     # OpenMP's threads do not outlive a fork, and who waits for them waits for ever.
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 _Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What a model folder says of a predictor beside its network."""
+
+    temperatures: Mapping[str, Annotated[float, Bounds(1e-6, 1e6)]] = field(default_factory=dict)
+    learnt: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    start: Literal["", "bundled"] = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,7 +84,13 @@ class Predictor:
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "params", params)
         object.__setattr__(self, "temperatures", temperatures)
-        object.__setattr__(self, "_engine", self._made_engine())
+        encoder, model = self.tagger.encoder, Model(self.tagger, params)
+        engine: Engine | BranchedEngine
+        if isinstance(encoder, EncoderWithCopies):
+            engine = BranchedEngine.of(model, encoder, temperatures, device)
+        else:
+            engine = Engine(*model, temperatures, device)
+        object.__setattr__(self, "_engine", engine)
 
     @classmethod
     def load(cls, path: str | Path | None = None, device: str = "cpu") -> "Predictor":
@@ -91,22 +102,23 @@ class Predictor:
         if not folder.is_dir():
             raise FileError(folder, "no such model folder")
         tagger, params = load_model(folder)
-        about = json.loads((folder / checkpoint.CONFIG).read_bytes()).get("config", {})
-        known = _by_domain(about, TEMPERATURES, folder, tagger, _is_temperature)
-        learnt = _by_domain(about, LEARNT, folder, tagger, _are_texts)
-        temperatures = tuple(float(known.get(domain, 1.0)) for domain in tagger.domains)
-        start = BUNDLED_START if path is None or about.get(START) == _BUNDLED else None
-        return cls(tagger, params, temperatures, device, start, learnt)
+        config = checkpoint.read_config(folder / checkpoint.CONFIG).get("config", {})
+        try:
+            kept = make(_Kept, {name: config[name] for name in keys(_Kept) if name in config})
+        except HardnerError as error:
+            raise FileError(folder / checkpoint.CONFIG, f"damaged: {error}") from None
+        temperatures = tuple(kept.temperatures.get(domain, 1.0) for domain in tagger.domains)
+        start = BUNDLED_START if path is None or kept.start else None
+        return cls(tagger, params, temperatures, device, start, kept.learnt)
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, whole or not at all; an earlier model there is replaced."""
-        about: dict[str, Any] = {
-            TEMPERATURES: dict(zip(self.tagger.domains, self.temperatures, strict=True)),
-            LEARNT: {domain: sorted(texts) for domain, texts in self.learnt.items()},
-        }
-        if self.start == BUNDLED_START:
-            about[START] = _BUNDLED
-        save_model(path, self.tagger, self.params, about)
+        kept = _Kept(
+            dict(zip(self.tagger.domains, self.temperatures, strict=True)),
+            {domain: tuple(sorted(texts)) for domain, texts in self.learnt.items()},
+            "bundled" if self.start == BUNDLED_START else "",
+        )
+        save_model(path, self.tagger, self.params, asdict(kept))
 
     def __repr__(self) -> str:
         return f"Predictor({', '.join(self.labels)}; {self.device})"
@@ -189,16 +201,18 @@ class Predictor:
         The sentences may be what `encode` made of them. A ``domain`` of the tagger asks its decoder
         alone. Other arguments are those of `pipe`.
         """
-        encoded = sentences.texts if isinstance(sentences, EncodedSentences) else None
-        windows = (
-            sentences.windows
-            if isinstance(sentences, EncodedSentences)
-            else (windows_of_tokens(sentence.tokens) for sentence in sentences)
+        encoded: EncodedTexts | None = None
+        windows: Iterable[Iterable[Window]]
+        if isinstance(sentences, EncodedSentences):
+            windows, encoded = sentences
+        else:
+            windows = (windows_of_tokens(sentence.tokens) for sentence in sentences)
+        tagged = self._mentions(
+            ((None, own) for own in windows), batch_size, labels, min_score, encoded, domain
         )
-        cut = ((None, own) for own in windows)
         return [
             [(Span(start, end, label), score) for start, end, label, score, _ in mentions]
-            for _, mentions in self._mentions(cut, batch_size, labels, min_score, encoded, domain)
+            for _, mentions in tagged
         ]
 
     def encode(self, sentences: Iterable[Sentence]) -> "EncodedSentences":
@@ -223,7 +237,8 @@ class Predictor:
         found = [0.0] * len(sentences)
         rows = ((i, w) for i, s in enumerate(sentences) for w in windows_of_tokens(s.tokens))
         while some := list(islice(rows, buffer_size(size))):
-            every = self._engine.uncertainties([w.tokens for _, w in some], heads, size)
+            encoded = self._engine.encode([window.tokens for _, window in some])
+            every = self._engine.uncertainties(encoded, heads, size)
             for (row, window), own in zip(some, every, strict=True):
                 left, right = (at - window.offsets[0][0] for at in window.own)
                 found[row] += sum(float(head.given[left:right].sum()) for head in own)
@@ -233,8 +248,8 @@ class Predictor:
         self, sentences: Sequence[Sentence], *, labels: Collection[str] | None = None
     ) -> list[Uncertainty]:
         """What the heads that know any of the labels are unsure of in each sentence."""
-        texts = [sentence.tokens for sentence in sentences]
-        every = self._engine.uncertainties(texts, self._heads(labels), self._size(None))
+        encoded = self._engine.encode([sentence.tokens for sentence in sentences])
+        every = self._engine.uncertainties(encoded, self._heads(labels), self._size(None))
         return [Uncertainty.of(heads) for heads in every]
 
     def adapt(
@@ -267,13 +282,6 @@ class Predictor:
         )
         return outcome.predictor
 
-    def _made_engine(self) -> Engine | BranchedEngine:
-        encoder = self.tagger.encoder
-        if isinstance(encoder, EncoderWithCopies):
-            model = Model(self.tagger, self.params)
-            return BranchedEngine.of(model, encoder, self.temperatures, self.device)
-        return Engine(self.tagger, self.params, self.temperatures, self.device)
-
     def _mentions(
         self,
         items: Iterable[tuple[_Item, Iterable[Window]]],
@@ -289,16 +297,16 @@ class Predictor:
         heads, size = self._heads(labels), self._size(batch_size)
         if domain is not None:
             heads = tuple(head for head in heads if self.tagger.domains[head] == domain)
-        tagged = iter(self._engine.tag(encoded, heads, size)) if encoded else None
+        known = iter(self._engine.tag(encoded, heads, size)) if encoded else None
         every = [label for head in heads for label in self.tagger.tag_sets[head].labels]
         shared = len(set(every)) < len(every)  # two heads may claim the same words for one label
 
         def tag(windows: Sequence[Window]) -> Iterator[list[ScoredMention]]:
-            found = (
-                islice(tagged, len(windows))
-                if tagged
-                else self._engine.tag([w.tokens for w in windows], heads, size)
-            )
+            if known:
+                found = list(islice(known, len(windows)))
+            else:
+                texts = self._engine.encode([window.tokens for window in windows])
+                found = self._engine.tag(texts, heads, size)
             for mentions in found:
                 wanted = (m for m in mentions if labels is None or m.label in labels)
                 kept = [mention for mention in wanted if mention.score >= min_score]
@@ -349,22 +357,3 @@ def _document_of(text: str) -> Document:
     if not isinstance(text, str):
         raise HardnerError(f"a text to tag is a string, got {type(text).__name__}")
     return Document("", text)
-
-
-def _by_domain(
-    config: Mapping[str, Any], name: str, folder: Path, tagger: Tagger, right: Callable[[Any], bool]
-) -> dict[str, Any]:
-    """What a folder, which may be an old one or another tool's, says of heads."""
-    raw = config.get(name, {})
-    known = isinstance(raw, dict) and raw.keys() <= set(tagger.domains)
-    if not known or not all(map(right, raw.values())):
-        raise FileError(folder / checkpoint.CONFIG, f"damaged: odd {name}: {raw}")
-    return dict(raw)
-
-
-def _is_temperature(value: object) -> bool:
-    return isinstance(value, int | float) and 0 < value < 1e6
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, int) for text in value)
