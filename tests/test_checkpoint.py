@@ -287,6 +287,10 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda f: edit(f, lambda c: c["tensors"]["big"].update(dtype="load")),
         "unknown dtype load",
     ),
+    "names of two lines": (
+        lambda f: edit(f, lambda c: c["tensors"].update({"a\nb": {"dtype": 1}})),
+        r"damaged: \[tensors.a b\]: stored is missing",
+    ),
     "traversal": (lambda f: edit(f, rename_shard), "unsafe file name '../weights.safetensors'"),
     "no weights": (lambda f: (f / W).unlink(), "weights.safetensors: missing"),
     "no file": (lambda f: (f / "vocabulary.txt").unlink(), "vocabulary.txt: missing"),

@@ -146,8 +146,7 @@ def _load(folder: Path) -> Checkpoint:
     manifest = _read_manifest(folder)
     for name in manifest.sizes:
         _check_file(folder / name, name, manifest)
-    held = _held(manifest.tensors)
-    cuts: dict[str, list[Tensor]] = {name: [] for name in held}
+    cuts: dict[str, list[Tensor]] = {name: [] for name in chain(*manifest.weights.values())}
     for name, expected in manifest.weights.items():
         found = weights.read_shard(folder / name)
         if found.keys() != set(expected):
@@ -155,8 +154,14 @@ def _load(folder: Path) -> Checkpoint:
             raise FileError(folder / name, f"holds other tensors than {CONFIG} says: {odd}")
         for key, tensor in found.items():
             cuts[key].append(tensor)
-    whole = {name: _joined(folder, name, cuts[name], entry) for name, entry in held.items()}
-    tensors = {name: _restored(name, whole, entry) for name, entry in manifest.tensors.items()}
+    tensors = {}
+    for name, entry in manifest.tensors.items():
+        tensor, dtype = _joined(folder, name, cuts, entry.stored, entry.shape), DTYPES[entry.dtype]
+        if entry.in_int8:
+            rows = (prod(entry.shape[:-1]),)
+            scales = _joined(folder, name + weights.SCALES, cuts, "float32", rows)
+            tensor = weights.dequantise_rows(tensor, scales, dtype)
+        tensors[name] = tensor.to(dtype)
     extra = manifest.sizes.keys() - manifest.weights.keys()
     files = {name: (folder / name).read_bytes() for name in sorted(extra)}
     return Checkpoint(tensors, manifest.config, files)
@@ -186,16 +191,6 @@ def _stored(name: str, tensor: Tensor, entry: _Entry) -> Iterator[tuple[str, Ten
     if entry.stored != entry.dtype and not torch.equal(narrow.isfinite(), tensor.isfinite()):
         raise HardnerError(f"tensor {name}: a value is too large for {entry.stored}")
     yield name, narrow.contiguous().clone()
-
-
-def _held(tensors: Mapping[str, _Entry]) -> dict[str, _Entry]:
-    """What the weight files hold: the tensors as they are stored, and the scales of some."""
-    scales = {
-        name + weights.SCALES: _Entry("float32", "float32", (prod(entry.shape[:-1]),))
-        for name, entry in tensors.items()
-        if entry.in_int8
-    }
-    return {**tensors, **scales}
 
 
 def _json(manifest: Mapping[str, Any]) -> bytes:
@@ -239,8 +234,12 @@ def _read_manifest(folder: Path) -> _Manifest:
     for name in (*manifest.sizes, *manifest.weights):
         if not _PLAIN_NAME.fullmatch(name):
             raise FileError(path, f"unsafe file name {name!r}")
-    listed, held = set(chain(*manifest.weights.values())), _held(manifest.tensors)
-    if listed != held.keys() or not manifest.weights.keys() <= manifest.sizes.keys():
+    listed, held = set(chain(*manifest.weights.values())), manifest.tensors.items()
+    scales = {name + weights.SCALES for name, entry in held if entry.in_int8}
+    if (
+        listed != manifest.tensors.keys() | scales
+        or not manifest.weights.keys() <= manifest.sizes.keys()
+    ):
         raise FileError(path, "damaged: its lists of tensors and files disagree")
     return manifest
 
@@ -273,21 +272,15 @@ def _check_file(path: Path, name: str, manifest: _Manifest) -> None:
         raise FileError(path, f"damaged: its checksum is not the one in {CONFIG}")
 
 
-def _joined(folder: Path, name: str, cuts: list[Tensor], entry: _Entry) -> Tensor:
+def _joined(
+    folder: Path, name: str, cuts: Mapping[str, list[Tensor]], stored: str, shape: tuple[int, ...]
+) -> Tensor:
     """A tensor as it is stored, from what lies of it in each file."""
-    tensor = cuts[0]
-    if len(cuts) > 1:
-        tensor = torch.cat([cut.flatten() for cut in cuts])
-        tensor = tensor.view(entry.shape) if tensor.numel() == prod(entry.shape) else tensor
+    tensor = cuts[name][0]
+    if len(cuts[name]) > 1:
+        tensor = torch.cat([cut.flatten() for cut in cuts[name]])
+        tensor = tensor.view(shape) if tensor.numel() == prod(shape) else tensor
     found = (_DTYPE_NAMES.get(tensor.dtype), tuple(tensor.shape))
-    if found != (entry.stored, entry.shape):
-        message = f"tensor {name} is {found}, {CONFIG} says {(entry.stored, entry.shape)}"
-        raise FileError(folder, message)
+    if found != (stored, shape):
+        raise FileError(folder, f"tensor {name} is {found}, {CONFIG} says {(stored, shape)}")
     return tensor
-
-
-def _restored(name: str, whole: Mapping[str, Tensor], entry: _Entry) -> Tensor:
-    dtype = DTYPES[entry.dtype]
-    if entry.in_int8:
-        return weights.dequantise_rows(whole[name], whole[name + weights.SCALES], dtype)
-    return whole[name].to(dtype)

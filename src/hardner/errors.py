@@ -8,6 +8,10 @@ from typing import Any
 class HardnerError(Exception):
     """What went wrong, where, and, if it helps, what to do. Commands print it and exit with 1."""
 
+    def __str__(self) -> str:
+        """One line, whatever the names in it hold."""
+        return " ".join(super().__str__().splitlines())
+
 
 class FileError(HardnerError):
     """Something wrong in or with a file; reads ``path:line: message``."""

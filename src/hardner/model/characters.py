@@ -43,7 +43,7 @@ class Characters:
     """Of all widths together; 0 for no convolution."""
     widths: tuple[Annotated[int, Bounds(1, LETTERS)], ...] = (2, 3, 4, 5)
     recurrent: Whole = 0
-    """AxisSize of both directions together; 0 for no recurrence."""
+    """Size of both directions together; 0 for no recurrence."""
 
     def __post_init__(self) -> None:
         check_fields(self, "characters")

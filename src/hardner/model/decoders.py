@@ -92,10 +92,7 @@ def emit(
     scores = linear(encoded.words, params["weight"], params["bias"])  # [M, B, T, C]
     chain = limits
     if kind == "crf":
-        names = ("transitions", "start", "end")
-        chain = TransitionScores(
-            *(params[n] + limit for n, limit in zip(names, limits, strict=True))
-        )
+        chain = TransitionScores(*(params[n] + limit for n, limit in limits._asdict().items()))
     lengths = batch.lengths.expand(scores.shape[0], -1)
     return Emissions(scores, lengths, chain)
 

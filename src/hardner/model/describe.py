@@ -4,7 +4,7 @@ import json
 import reprlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,8 @@ import torch
 from tokenizers import Tokenizer
 
 from hardner import checkpoint
-from hardner.batch import TagSet
 from hardner.config import keys, make
 from hardner.errors import FileError, HardnerError
-from hardner.model.decoders import DecoderKind
 from hardner.model.encoders import Encoder, EncoderWithCopies, PieceEncoder, WordEncoder
 from hardner.model.heads import Discriminator, ExtentHead, SentenceHead
 from hardner.model.huggingface import (
@@ -108,28 +106,19 @@ def files_of(tagger: Tagger) -> dict[str, bytes]:
     return _stored(tagger.encoder)[1]
 
 
-@dataclass(frozen=True)
-class _Description:
-    """What `describe_tagger` writes."""
-
-    encoder: Mapping[str, Any]
-    decoder: DecoderKind
-    tag_sets: tuple[TagSet, ...]
-    heads: Mapping[str, Mapping[str, Any]]
-
-
 def build_tagger(config: _Config, files: Files) -> Tagger:
     """The tagger that `describe_tagger` and `files_of` describe."""
     with _readable():
-        found = make(_Description, {n: config[n] for n in keys(_Description) if n in config})
-        encoder = _build_encoder(found.encoder, files)
-        heads = {}
-        for name, head in found.heads.items():
+        given = {name: config[name] for name in keys(Tagger) if name in config}
+        encoder = given["encoder"] = _build_encoder(config["encoder"], files)
+        given["heads"] = {}
+        for name, head in config["heads"].items():
             own = {key: value for key, value in head.items() if key != "kind"}
-            heads[name] = make(_known("head", head, HEADS), own, f"heads.{name}")
-        if isinstance(encoder, EncoderWithCopies) and len(encoder.changed) >= len(found.tag_sets):
+            given["heads"][name] = make(_known("head", head, HEADS), own, f"heads.{name}")
+        made = make(Tagger, given)
+        if isinstance(encoder, EncoderWithCopies) and len(encoder.changed) >= len(made.tag_sets):
             raise HardnerError("its encoder has more copies than there are tag sets to read them")
-        return Tagger(encoder, found.tag_sets, found.decoder, heads)
+        return made
 
 
 @contextmanager
@@ -212,6 +201,7 @@ def _build_encoder(config: _Config, files: Files) -> Encoder:
 def _pieces(config: _Config, text: str, shift: int) -> Pieces:
     try:
         tokenizer = Tokenizer.from_str(text)
+        tokenizer.encode(["\U0010ffff"], is_pretokenized=True)  # some lack a piece for the unknown
     except Exception as error:  # tokenizers raises no narrower one
         raise HardnerError(f"{TOKENIZER} is damaged: {error}") from None
     splitter = make(Splitter, {"tokenizer": tokenizer, "shift": shift}, "encoder")

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -67,11 +68,10 @@ class WordEncoder:
     """Of one direction."""
     skip: bool = False
     """Whether a word's input vectors are appended to its states."""
-    _index: dict[str, int] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        index = {word: i + 1 for i, word in enumerate(self.vocabulary)}
-        object.__setattr__(self, "_index", index)
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.vocabulary, 1)}
 
     @property
     def size(self) -> int:

@@ -96,7 +96,11 @@ class Transformer:
 
     def rotation(self, width: int, like: Tensor) -> Rotation:
         """The rotary positions of rows of so many pieces."""
-        return rotation(width, self.size // self.heads, like)
+        size = self.size // self.heads
+        dtype = torch.promote_types(like.dtype, torch.float32)  # as precise as the vectors
+        rates = 10_000.0 ** -(torch.arange(0, size, 2, device=like.device, dtype=dtype) / size)
+        angles = torch.arange(width, device=like.device).unsqueeze(1) * rates
+        return angles.cos(), angles.sin()
 
     def begin(self, params: Params, pieces: Tensor, mode: Mode) -> Tensor:
         """What the first layer reads: pieces [M, W, P] -> [M, W, P, D]."""
@@ -163,14 +167,6 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, mode: Mode) -> 
     if mask is not None:
         scores = scores.masked_fill(~mask, -1e4)  # finite, so that its gradient is no NaN
     return torch.matmul(scores.softmax(-1), v)
-
-
-def rotation(width: int, size: int, like: Tensor) -> Rotation:
-    """Cosines and sines of rotary positions, as precise as the vectors: two of [P, d / 2]."""
-    dtype = torch.promote_types(like.dtype, torch.float32)
-    rates = 10_000.0 ** -(torch.arange(0, size, 2, device=like.device, dtype=dtype) / size)
-    angles = torch.arange(width, device=like.device).unsqueeze(1) * rates
-    return angles.cos(), angles.sin()
 
 
 def _init_norm(size: int) -> Params:
