@@ -114,14 +114,17 @@ def _docs_page(description: dict[str, Any]) -> str:
 def _docs_sections(description: dict[str, Any]) -> Iterator[str]:
     for path, methods in description["paths"].items():
         for method, route in methods.items():
-            given = [f"{one['name']} (in the {one['in']})" for one in route.get("parameters", ())]
-            bodies = route.get("requestBody", {}).get("content", {}).values()
-            shapes = (body["schema"].get("$ref", "the file") for body in bodies)
-            given += [f"body: {shape.rpartition('/')[2]}" for shape in shapes]
+            given = {f"{one['name']} ({one['in']})": one for one in route.get("parameters", ())}
+            given |= {
+                f"body, {kind}": body
+                for kind, body in route.get("requestBody", {}).get("content", {}).items()
+            }
+            rows = (f"{name}: {json.dumps(one['schema'])}" for name, one in given.items())
             yield (
                 f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>"
                 f"<p>{escape(route.get('description', ''))}</p>"
-                f"<p>{escape(', '.join(given))}</p></section>"
+                + "".join(f"<p><code>{escape(row)}</code></p>" for row in rows)
+                + "</section>"
             )
     for name, schema in description["components"]["schemas"].items():
         yield f"<section><h2>{name}</h2><pre>{escape(json.dumps(schema, indent=2))}</pre></section>"

@@ -1,18 +1,12 @@
-"""The one thread that computes with the current model.
-
-Texts that wait to be tagged are tagged together, and what a user waits for goes before what is
-computed ahead of time.
-"""
+"""The one thread that computes with the current model; texts that wait are tagged together."""
 
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from itertools import count
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from queue import PriorityQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hardner.errors import HardnerError
 from hardner.serve.errors import Busy, Conflict
@@ -23,8 +17,6 @@ if TYPE_CHECKING:
 
 _BATCH = 200_000  # characters tagged in one go
 _QUEUED = 5_000_000  # characters that may wait to be tagged
-NOW, SOON, LATER = 0, 1, 2
-"""Urgencies, the lowest first."""
 
 _Outcome = TypeVar("_Outcome")
 _Entities = list[list[Entity]]
@@ -52,15 +44,17 @@ class ModelThread:
     """A thread that owns a model, so that no two computations run at once."""
 
     def __init__(self) -> None:
-        self._work: PriorityQueue[tuple[int, int, Callable[[], None] | None]] = PriorityQueue()
-        self._order = count()
+        self._pool = ThreadPoolExecutor(1, "model")
         self._requests: deque[_Request] = deque()
         self._waiting = 0
         self._lock = threading.Lock()
         self._loaded: LoadedModel | None = None
         self._why = "there is no model yet"
-        self._thread = threading.Thread(target=self._run, name="model", daemon=True)
-        self._thread.start()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether texts wait to be tagged, before which nothing need be computed ahead."""
+        return self._waiting > 0
 
     def use(self, number: int, load: Callable[[], "Predictor"]) -> Future[LoadedModel]:
         """Load a model; whatever is asked from now on waits for it."""
@@ -74,12 +68,11 @@ class ModelThread:
                 raise
             return self._loaded
 
-        return self._enqueue(work, NOW)
+        return self._pool.submit(_logged, work)
 
-    def submit(
-        self, work: Callable[[LoadedModel], _Outcome], urgency: int = SOON
-    ) -> Future[_Outcome]:
-        return self._enqueue(lambda: work(self._model()), urgency)
+    def submit(self, work: Callable[[LoadedModel], _Outcome]) -> Future[_Outcome]:
+        """Compute something with the model, after all that was asked before."""
+        return self._pool.submit(_logged, lambda: work(self._model()))
 
     def tag(self, texts: Sequence[str]) -> Future[tuple[int, _Entities]]:
         """The number of the model, and the entities of each text."""
@@ -90,34 +83,12 @@ class ModelThread:
                 raise Busy("too many texts are waiting to be tagged; try again later")
             self._waiting += size
             self._requests.append(_Request(texts, size, answer))
-        self._put(SOON, self._tag_waiting)
+        self._pool.submit(self._tag_waiting)
         return answer
 
     def stop(self) -> None:
         """End the thread after the work in hand."""
-        self._put(NOW - 1, None)
-        self._thread.join(timeout=10)
-
-    def _put(self, urgency: int, work: Callable[[], None] | None) -> None:
-        # The count keeps the order within an urgency, and functions from being compared.
-        self._work.put((urgency, next(self._order), work))
-
-    def _enqueue(self, work: Callable[[], _Outcome], urgency: int) -> Future[_Outcome]:
-        answer: Future[_Outcome] = Future()
-
-        def run() -> None:
-            if answer.set_running_or_notify_cancel():
-                try:
-                    answer.set_result(work())
-                except Exception as error:
-                    _fail([answer], error)
-
-        self._put(urgency, run)
-        return answer
-
-    def _run(self) -> None:
-        while (work := self._work.get()[2]) is not None:
-            work()
+        self._pool.shutdown(cancel_futures=True)
 
     def _model(self) -> LoadedModel:
         if self._loaded is None:
@@ -138,16 +109,21 @@ class ModelThread:
             return  # an earlier call took them along
         try:
             number, model = self._model()
-            found = iter(list(model.pipe([text for one in batch for text in one.texts])))
+            texts = [text for one in batch for text in one.texts]
+            found = iter(_logged(lambda: list(model.pipe(texts))))
             for one in batch:
                 one.answer.set_result((number, [next(found) for _ in one.texts]))
         except Exception as error:
-            _fail([one.answer for one in batch], error)
+            for one in batch:
+                if not one.answer.done():
+                    one.answer.set_exception(error)
 
 
-def _fail(answers: Sequence[Future[Any]], error: Exception) -> None:
-    if not isinstance(error, HardnerError):
+def _logged(work: Callable[[], _Outcome]) -> _Outcome:
+    try:
+        return work()
+    except HardnerError:
+        raise
+    except Exception:
         _log.exception("the model failed")
-    for answer in answers:
-        if not answer.done():
-            answer.set_exception(error)
+        raise

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 from hardner.serve.database import Database, ProjectDatabase, compact_json
 from hardner.serve.mention_types import type_numbers
-from hardner.serve.model_thread import LATER, LoadedModel, ModelThread
+from hardner.serve.model_thread import LoadedModel, ModelThread
 from hardner.serve.models import current_model_number
 from hardner.serve.sentences import find_sentences, to_sentence
 
@@ -33,7 +33,7 @@ class Predictions:
     def _continue(self) -> None:
         if not self._queued:
             self._queued = True
-            self._model.submit(self._predict_some, LATER).add_done_callback(self._check)
+            self._model.submit(self._predict_some).add_done_callback(self._check)
 
     def _check(self, outcome: Future[None]) -> None:
         if outcome.exception() is not None:  # such as: no model could be loaded
@@ -43,6 +43,9 @@ class Predictions:
         self._queued = False
         if self._is_busy():
             return  # whoever is busy wakes us at its end
+        if self._model.is_wanted:
+            self._continue()
+            return
         if self._restart:
             self._restart, self._last = False, 0
         with self._project.reading() as database:
