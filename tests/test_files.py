@@ -17,7 +17,6 @@ from hardner.errors import FileError
 from hardner.files import (
     atomic_binary,
     atomic_write,
-    blocks,
     chunks,
     head,
     lines,
@@ -68,7 +67,7 @@ def test_read_text_keeps_every_character(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
-def test_blocks_are_the_lines_of_the_file_whatever_their_size(
+def test_lines_whatever_the_size_of_the_blocks_that_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr(files, "_BLOCK", size)
@@ -78,8 +77,6 @@ def test_blocks_are_the_lines_of_the_file_whatever_their_size(
     expected = list(io.StringIO(content, newline=None).read().split("\n"))
     assert list(lines(path)) == list(enumerate(expected, 1))
     assert "".join(chunks(path)) == content
-    for first, block in blocks(path):
-        assert block.split("\n") == expected[first - 1 : first + block.count("\n")]
 
 
 def error_of(path: Path | str) -> str:

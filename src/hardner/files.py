@@ -200,31 +200,23 @@ def _parsed(path: PathLike, parse: Callable[[str], Any], reason: str) -> Any:
         raise FileError(path, f"{reason}: {error}") from None
 
 
-def blocks(path: PathLike) -> Iterator[tuple[int, str]]:
-    r"""Blocks of whole lines, with the number of the first line; line ends become ``\n``."""
-    line, rest = 1, ""
-    for text in chunks(path):
-        whole, end, tail = text.rpartition("\n")
-        if end:
-            block = _one_line_end((rest + whole).removesuffix("\r"))
-            yield line, block
-            line += block.count("\n") + 1
-            rest = ""
-        rest += tail
-        if len(rest) > LINE_LIMIT:
-            raise _too_long(path, line)
-    if rest:
-        yield line, _one_line_end(rest).removesuffix("\n")
-
-
 def lines(path: PathLike) -> Iterator[tuple[int, str]]:
-    """The lines of a file and their numbers, from 1."""
-    for first, block in blocks(path):
-        yield from enumerate(block.split("\n"), first)
+    """The lines of a file and their numbers, from 1, whatever ends them."""
+    number, rest = 1, ""
+    for text in chunks(path):
+        whole, end, rest = (rest + text).rpartition("\n")
+        if end:
+            rows = _rows(whole)
+            yield from enumerate(rows, number)
+            number += len(rows)
+        if len(rest) > LINE_LIMIT:
+            raise _too_long(path, number)
+    if rest:
+        yield from enumerate(_rows(rest), number)
 
 
-def _one_line_end(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+def _rows(text: str) -> list[str]:
+    return text.removesuffix("\r").replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _too_long(path: PathLike, line: int) -> FileError:

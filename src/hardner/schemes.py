@@ -6,7 +6,7 @@ empty, as in files that mark one type only.
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import accumulate, pairwise, product
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from hardner.errors import HardnerError
@@ -133,19 +133,33 @@ def allowed(
 
     A sequence is one the scheme writes exactly if it starts, goes on and ends as allowed.
     """
-    inside, between, opening, closing = _rules(scheme_named(scheme))
+    steps = _steps(scheme)
+    outside = parse_tag(OUTSIDE)
     parsed = [parse_tag(tag) for tag in tags]
-
-    def may_follow(left: tuple[str, str], right: tuple[str, str]) -> bool:
-        if OUTSIDE in (left[0], right[0]) or left[1] != right[1]:
-            return left[0] in closing and right[0] in opening
-        return (left[0], right[0]) in inside | between
-
     return (
-        [prefix in opening for prefix, _ in parsed],
-        [[may_follow(left, right) for right in parsed] for left in parsed],
-        [prefix in closing for prefix, _ in parsed],
+        [_step(outside, tag) in steps for tag in parsed],
+        [[_step(left, right) in steps for right in parsed] for left in parsed],
+        [_step(tag, outside) in steps for tag in parsed],
     )
+
+
+@lru_cache
+def _steps(scheme: str) -> frozenset[tuple[str, str, bool]]:
+    """All steps from tag to tag in what the scheme writes; longer spans bring no others."""
+    table = scheme_named(scheme)
+    steps = set()
+    for sizes, labels in product(product((1, 2, 3, 4), repeat=3), product("XY", repeat=3)):
+        edges = pairwise(accumulate(sizes, initial=1))
+        spans = [Span(*edge, label) for edge, label in zip(edges, labels, strict=True)]
+        tags = map(parse_tag, _write(spans, sum(sizes) + 3, table))
+        steps |= {_step(left, right) for left, right in pairwise(tags)}
+    return frozenset(steps)
+
+
+def _step(left: tuple[str, str], right: tuple[str, str]) -> tuple[str, str, bool]:
+    """Two prefixes, and whether both stand before one label."""
+    prefixes = left[0], right[0]
+    return *prefixes, OUTSIDE not in prefixes and left[1] == right[1]
 
 
 class _Extent(Protocol):
@@ -192,17 +206,3 @@ def longest_non_overlapping(spans: Iterable[_S]) -> list[_S]:
 def shortest_non_overlapping(spans: Iterable[_S]) -> list[_S]:
     """Spans of which no two overlap, the shorter rather than the longer, in the order given."""
     return non_overlapping(spans, lambda span: (span.end - span.start, span.start))
-
-
-Pairs = frozenset[tuple[str, str]]
-
-
-def _rules(table: Scheme) -> tuple[Pairs, Pairs, frozenset[str], frozenset[str]]:
-    """Pairs within a span, pairs across two touching spans of one label, openers and closers."""
-    shapes = [shape for shape in table if shape is not None]
-    inside = {pair for s in shapes for pair in product((s.first, s.inner), (s.inner, s.last))}
-    ends = {prefix for s in shapes for prefix in (s.last, s.single)}
-    starts = (table.touching.first, table.touching.single) if table.touching else ()
-    between = set(product(ends, starts))
-    opening = {OUTSIDE, table.apart.first, table.apart.single}
-    return frozenset(inside), frozenset(between), frozenset(opening), frozenset({OUTSIDE, *ends})

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from hardner.errors import import_extra
 from hardner.files import PathLike, atomic_binary, read_bytes, stem, unpacked_limit
@@ -22,19 +22,11 @@ _GROUP = "sc"
 _ID = "id"
 _PIECE = 1 << 14
 """Bytes unpacked at a time; they become a thousand times as many at most."""
+_Plain = tuple[str, str, list[tuple[int, int, str, str]], list[str], list[list[Offset]]]
+"""Of a Doc: id, text, mentions (start, end, label, concept), groups not read, tokens of sentences.
 
-
-class _Plain(NamedTuple):
-    """What a Doc holds, as plain data: spaCy works much of it out when it is asked for."""
-
-    id: str
-    text: str
-    mentions: set[tuple[int, int, str, str]]
-    """Start, end, label and concept of each."""
-    left_out: list[str]
-    """The names of span groups that are not read."""
-    sentences: list[list[Offset]]
-    """The tokens of each sentence."""
+Plain data, as spaCy works much of it out when it is asked for.
+"""
 
 
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
@@ -42,9 +34,18 @@ def _read(path: PathLike, report: Report) -> Iterator[Document]:
     content = read_bytes(path)
     _check_size(content, path)
     found = bounded(_unpacked(spacy, content), Place(path), "not a spaCy DocBin")
-    for number, doc in enumerate(found, 1):
-        name = doc.id or f"{stem(path)}-{number}"
-        yield _document(doc, name, Place(path, document=name), report)
+    for number, (own, text, mentions, groups, rows) in enumerate(found, 1):
+        name = own or f"{stem(path)}-{number}"
+        place = Place(path, document=name)
+        for group in groups:
+            report.add(f"span group {group!r} left out", place)
+        entities = tuple(
+            make_mention(place, text, [(start, end)], label, identifier=concept)
+            for start, end, label, concept in mentions
+        )
+        document = Document(name, text, entities, make_sentences(text, rows, entities))
+        check_document(document, place)
+        yield document
 
 
 def _check_size(content: bytes, path: PathLike) -> None:
@@ -61,35 +62,25 @@ def _unpacked(spacy: Any, content: bytes) -> Iterator[_Plain]:
     collecting = gc.isenabled()
     try:
         for doc in spacy.tokens.DocBin().from_bytes(content).get_docs(spacy.vocab.Vocab()):
-            yield _plain(doc)
+            spans = (*doc.ents, *doc.spans.get(_GROUP, ()))
+            yield (
+                str(doc.user_data.get(_ID) or ""),
+                doc.text,
+                sorted({(s.start_char, s.end_char, s.label_, s.kb_id_) for s in spans}),
+                sorted(doc.spans.keys() - {_GROUP}),
+                [_words(sentence) for sentence in _sentences(doc)],
+            )
     finally:
         if collecting:  # which spaCy's unpacking stops, and leaves so where it fails
             gc.enable()
 
 
-def _plain(doc: Any) -> _Plain:
-    spans = (*doc.ents, *doc.spans.get(_GROUP, ()))
-    sents = doc.sents if len(doc) > 1 and doc.has_annotation("SENT_START") else ()
-    return _Plain(
-        str(doc.user_data.get(_ID) or ""),
-        doc.text,
-        {(span.start_char, span.end_char, span.label_, span.kb_id_) for span in spans},
-        sorted(doc.spans.keys() - {_GROUP}),
-        [[(t.idx, t.idx + len(t.text)) for t in sent if not t.text.isspace()] for sent in sents],
-    )
+def _sentences(doc: Any) -> Iterable[Any]:
+    return doc.sents if len(doc) > 1 and doc.has_annotation("SENT_START") else ()
 
 
-def _document(doc: _Plain, name: str, place: Place, report: Report) -> Document:
-    for group in doc.left_out:
-        report.add(f"span group {group!r} left out", place)
-    entities = [
-        make_mention(place, doc.text, [(start, end)], label, identifier=concept)
-        for start, end, label, concept in sorted(doc.mentions)
-    ]
-    sentences = make_sentences(doc.text, doc.sentences, entities)
-    document = Document(name, doc.text, tuple(entities), sentences)
-    check_document(document, place)
-    return document
+def _words(sentence: Any) -> list[Offset]:
+    return [(t.idx, t.idx + len(t.text)) for t in sentence if not t.text.isspace()]
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
