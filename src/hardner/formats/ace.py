@@ -10,8 +10,8 @@ from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 
-from hardner.files import PathLike, plain_name, read_text
-from hardner.formats.brat import file_beside, named_path
+from hardner.files import PathLike, read_text
+from hardner.formats.brat import bases, file_beside
 from hardner.formats.format import Format, Place, Report
 from hardner.formats.mention import make_mention, parse_range, short
 from hardner.formats.xml import parse_xml
@@ -23,15 +23,8 @@ _OTHERS = ("relation", "event", "value", "timex2")
 
 
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
-    path = named_path(path)
-    found = sorted(path.rglob("*")) if path.is_dir() else [path]
-    for base in dict.fromkeys(_base(file) for file in found if plain_name(file).endswith(_ENDINGS)):
+    for base in bases(path, *_ENDINGS):
         yield _document(base, report)
-
-
-def _base(path: Path) -> Path:
-    name = plain_name(path)
-    return path.with_name(next(name.removesuffix(e) for e in _ENDINGS if name.endswith(e)))
 
 
 def _document(base: Path, report: Report) -> Document:

@@ -34,8 +34,20 @@ _CONCEPT = re.compile(r"Reference (\S+) (\S+)")
 _FLAT = str.maketrans("\r\n\t", "   ")
 
 
-def named_path(path: PathLike) -> Path:
-    """The path of a pair of files or a folder, which cannot be standard input or output."""
+def bases(path: PathLike, *endings: str) -> list[Path]:
+    """What the names of each pair of files share: of one pair, or of all in a folder."""
+    path = _named(path)
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    shared = (
+        file.with_name(plain_name(file).removesuffix(ending))
+        for file in found
+        for ending in endings
+        if plain_name(file).endswith(ending)
+    )
+    return list(dict.fromkeys(shared))
+
+
+def _named(path: PathLike) -> Path:
     if is_standard(path):
         raise FileError(path, "this format is a pair of files or a folder: it needs a name")
     return Path(path)
@@ -48,20 +60,10 @@ def file_beside(base: Path, ending: str) -> Path:
 
 
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
-    path = named_path(path)
-    if not path.is_dir():
-        base = path.with_name(_base(path))
-        yield _document(base, base.name, report)
-        return
-    files = sorted(file for file in path.rglob("*") if _base(file) != file.name)
-    for base in dict.fromkeys(file.with_name(_base(file)) for file in files):
-        yield _document(base, base.relative_to(path).as_posix(), report)
-
-
-def _base(path: Path) -> str:
-    """The name that a .txt and its .ann share; of any other file, its name."""
-    name = plain_name(path)
-    return name[:-4] if name.endswith((".txt", ".ann")) else path.name
+    folder = Path(path).is_dir()
+    for base in bases(path, ".txt", ".ann") or ([] if folder else [Path(path)]):
+        name = base.relative_to(path).as_posix() if folder else base.name
+        yield _document(base, name, report)
 
 
 def _document(base: Path, name: str, report: Report) -> Document:
@@ -108,7 +110,7 @@ def _entity(rest: str, text: str, place: Place) -> Entity:
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
-    target = named_path(path)
+    target = _named(path)
     if plain_name(target).endswith(".ann"):
         _write_pair(documents, target, report)
         return
@@ -117,15 +119,17 @@ def _write(documents: Iterable[Document], path: PathLike, report: Report) -> Non
     with atomic_folder(target.resolve(), durable=False) as folder:
         for document in documents:
             place = Place(path, document=document.id)
-            base = folder / _safe(document.id, place)
+            if any(part in ("", ".", "..") for part in document.id.split("/")):
+                raise place.error("this id cannot be the name of a file")
+            base = folder / document.id
             base.parent.mkdir(parents=True, exist_ok=True)
             parts = {".txt": document.text, ".ann": _ann(document, report, place)}
             for ending, content in parts.items():
-                try:
-                    with base.with_name(base.name + ending).open("xb") as file:
-                        Utf8Writer(file).write(content)
-                except FileExistsError:
-                    raise place.error("a second document with this id") from None
+                file = base.with_name(base.name + ending)
+                if file.exists():
+                    raise place.error("a second document with this id")
+                with file.open("wb") as raw:
+                    Utf8Writer(raw).write(content)
 
 
 def _write_pair(documents: Iterable[Document], path: Path, report: Report) -> None:
@@ -137,13 +141,6 @@ def _write_pair(documents: Iterable[Document], path: Path, report: Report) -> No
                 raise place.error("one .ann file holds one document; name a folder for more")
             text.write(document.text)
             ann.write(_ann(document, report, place))
-
-
-def _safe(name: str, place: Place) -> str:
-    """The id, if it can be the path of a file within the folder."""
-    if any(part in ("", ".", "..") for part in name.split("/")):
-        raise place.error("this id cannot be the name of a file")
-    return name
 
 
 def _ann(document: Document, report: Report, place: Place) -> str:
