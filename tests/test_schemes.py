@@ -176,3 +176,27 @@ def test_of_equally_long_spans_the_first_is_kept() -> None:
     assert longest_non_overlapping(spans) == [Span(1, 3, "A"), Span(4, 5, "D")]
     by_label = non_overlapping(spans, lambda s: -s.start, lambda s: s.label)
     assert by_label == spans, "no two of a label overlap"
+
+
+def test_long_spans_cost_no_more_than_short_ones() -> None:
+    """A span is a pair of edges, not the places between them, which would fill the memory."""
+    far = [Span(0, 10**15, "X"), Span(5, 10**15 + 1, "Y"), Span(10**15, 10**15 + 2, "Z")]
+    assert non_overlapping(far, lambda span: span.start) == [far[0], far[2]]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(1, 5), st.sampled_from("XY")), max_size=8),
+    st.booleans(),
+)
+def test_no_two_spans_of_a_layer_share_a_place(
+    drawn: list[tuple[int, int, str]], layered: bool
+) -> None:
+    spans = [Span(start, start + size, label) for start, size, label in drawn]
+    layer = (lambda span: [span.label]) if layered else (lambda span: [None])
+    expected: list[int] = []
+    for index, span in sorted(enumerate(spans), key=lambda pair: -pair[1].end):
+        rivals = [spans[i] for i in expected if layer(spans[i]) == layer(span)]
+        if all(span.end <= rival.start or rival.end <= span.start for rival in rivals):
+            expected.append(index)
+    found = non_overlapping(spans, lambda span: -span.end, layer)
+    assert found == [spans[index] for index in sorted(expected)]

@@ -4,13 +4,15 @@ A tag is ``O`` or a prefix and a label (``B-Disease``), or the prefix alone wher
 empty, as in files that mark one type only.
 """
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise, product
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from hardner.errors import HardnerError
-from hardner.types import Span
+from hardner.types import Offset, Span
 
 OUTSIDE = "O"
 
@@ -187,13 +189,15 @@ def non_overlapping(
         layers: Spans that share no layer may overlap; by default, all are on one.
     """
     given = list(spans)
-    taken: set[tuple[Hashable, int]] = set()
+    taken: defaultdict[Hashable, list[Offset]] = defaultdict(list)  # sorted, of each layer
     kept = []
     for index in sorted(range(len(given)), key=lambda i: preference(given[i])):
-        span = given[index]
-        places = {(layer, at) for layer in layers(span) for at in range(span.start, span.end)}
-        if taken.isdisjoint(places):
-            taken |= places
+        start, end = given[index].start, given[index].end
+        rows = [taken[layer] for layer in layers(given[index])]
+        before = [bisect_left(row, (end, 0)) for row in rows]  # how many start before its end
+        if all(not at or row[at - 1][1] <= start for row, at in zip(rows, before, strict=True)):
+            for row, at in zip(rows, before, strict=True):
+                row.insert(at, (start, end))
             kept.append(index)
     return [given[index] for index in sorted(kept)]
 

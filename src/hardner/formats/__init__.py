@@ -77,9 +77,6 @@ class _Table(Mapping[str, Format]):
     def __getitem__(self, name: str) -> Format:
         return self._formats[name] if name in self._formats else self._loaded()[name]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._formats or name in self._loaded()
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._loaded())
 
