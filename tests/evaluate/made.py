@@ -33,7 +33,7 @@ def result(
         "fn": fn,
         "kinds": kinds,
         "labels": {},
-        "unlabelled": False,
+        "unlabelled": 0,
         "seed": 0,
         "config": "0",
         "versions": {},

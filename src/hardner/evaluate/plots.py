@@ -104,11 +104,10 @@ def plot_errors(results: Sequence[Result]) -> Any:
     if len(tables) > 1:
         raise HardnerError(f"results of several protocols: {', '.join(t.protocol for t in tables)}")
     (table,), groups = tables, group_results(results)
-    count, rows = len(table.sizes), len(table.rows)
-    across = min(count, PANELS_ACROSS)
-    down = ceil(count / across)
-    figure = new_figure(PAGE_WIDTH, 0.7 + down * (0.55 + 0.24 * rows))
-    panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    rows = len(table.rows)
+    height = 0.55 + 0.24 * rows
+    figure, panels = new_panels(len(table.sizes), height, sharex=True)
+    figure.set_size_inches(PAGE_WIDTH, 0.7 + panels.shape[0] * height)
     labels = [table.label(row) for row in table.rows]
     for axes, size in zip(panels.flat, table.sizes, strict=False):
         left = [0.0] * rows
@@ -122,7 +121,7 @@ def plot_errors(results: Sequence[Result]) -> Any:
         axes.set_yticks(range(rows), labels)
         axes.set_title(size_name(size))
     panels.flat[0].invert_yaxis()
-    add_legend(figure, panels, count)
+    add_legend(figure, panels, len(table.sizes))
     figure.supxlabel("wrong mentions for each right one in the text", fontsize=8)
     return figure
 
@@ -172,8 +171,7 @@ def _draw_curves(axes: Any, table: ResultTable, corpus: str) -> None:
         look = {"color": colour, "marker": marker}
         axes.plot(list(means), list(means.values()), dashes, **look, label=table.label(row))
         if len(table.rows) <= len(PALETTE):  # with more rows, bands would cover one another
-            low = [mean - spread[size] for size, mean in means.items()]
-            high = [mean + spread[size] for size, mean in means.items()]
+            low, high = ([means[s] + way * spread[s] for s in means] for way in (-1, 1))
             axes.fill_between(list(means), low, high, color=colour, alpha=0.15, linewidth=0)
         if theirs:
             hollow = {"markerfacecolor": "none", "markeredgewidth": 0.7, "linestyle": "none"}

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from statistics import fmean
 
 from hardner.evaluate.protocols import Size
 
@@ -62,8 +61,9 @@ def published_mean(
         each = [published_value(*own, corpus, [name]) for corpus in corpora]
         known = [value for value in each if value]
         if known and len(known) == len(each):
-            mean = PublishedValue(name, fmean(v.value for v in known), known[0].source)
-            return published_value(*own, MEAN, [name]) or mean
+            mean = sum(value.value for value in known) / len(known)
+            whole = published_value(*own, MEAN, [name])
+            return whole or PublishedValue(name, mean, known[0].source)
     return None
 
 

@@ -65,12 +65,10 @@ class Result:
 
     @property
     def score(self) -> Score:
-        """The counts as a score."""
         return Score(self.tp, self.fp, self.fn)
 
     @property
     def size(self) -> Size:
-        """What the protocol set: shots, or a share of the data."""
         return self.shots if self.share is None else self.share
 
     @property

@@ -66,7 +66,6 @@ class ErrorCounts:
 
     @property
     def score(self) -> Score:
-        """The sums over kinds."""
         fp = self.fp_boundary + self.fp_type + self.spurious
         return Score(self.tp, fp, self.fn_boundary + self.fn_type + self.missed)
 

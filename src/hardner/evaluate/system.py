@@ -73,13 +73,11 @@ class System:
 
     @cached_property
     def vectors_hash(self) -> str:
-        """Of the file of word vectors, where the encoder reads any."""
         reads = self.encoder in ("bilstm", "bigru")
         return sha256(Path(self.vectors))[:16] if self.vectors and reads else ""
 
     @cached_property
     def encoder_hash(self) -> str:
-        """Of the weights in the folder; empty without one."""
         found = sorted(Path(self.weights).glob("*.safetensors")) if self.weights else []
         text = "".join(map(sha256, found)).encode()
         return blake2b(text, digest_size=8).hexdigest() if found else ""

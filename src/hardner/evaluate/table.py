@@ -32,10 +32,8 @@ class TableRow:
 
     @classmethod
     def of(cls, result: Result) -> "TableRow":
-        """The row of a result."""
-        # Shares are always drawn regardless of entities; and lines may say false for 0 sentences.
-        natural, unlabelled = result.natural and result.share is None, int(result.unlabelled)
-        return cls(result.method, result.encoder, result.preset, natural, unlabelled)
+        natural = result.natural and result.share is None  # shares are always natural
+        return cls(result.method, result.encoder, result.preset, natural, result.unlabelled)
 
 
 Samples = Mapping[tuple[int, int], float]
@@ -58,7 +56,6 @@ class TableCell:
 
     @property
     def mean(self) -> float | None:
-        """Over the samples."""
         return fmean(self.values.values()) if self.values else None
 
     @property
@@ -68,7 +65,6 @@ class TableCell:
 
     @property
     def difference(self) -> float | None:
-        """From the published value."""
         if self.mean is None or self.published is None:
             return None
         return self.mean - self.published.value

@@ -84,19 +84,41 @@ class Trainer:
         sample: SampleDraw | None,
     ) -> Model:
         """The model for some targets, trained on their drawn sentences too, if there are any."""
-        name = self._run_name(targets, sample)
+        corpora = corpora_of(self.experiment)
+        joins_sources = self.train == "sources and target" and not self.protocol.together
+        candidates = self._candidates(corpora) if joins_sources or not drawn else ()
+        # Sources of a target's domain are left out, and so are the targets themselves.
+        domains = {corpus.domain for corpus in targets}
+        own = domains | {corpus.name for corpus in targets}
+        sources = [n for n in candidates if own.isdisjoint((n, corpora.domain_of(n)))]
+        leaves_out = any(corpora.domain_of(name) in domains for name in candidates)
+        if sample:
+            name = "-".join([*(corpus.name for corpus in targets), *map(str, sample)])
+        else:  # a run on the sources alone serves all targets that leave the same ones out
+            name = targets[0].domain if leaves_out else "sources"
         if self._last is None or self._last[0] != name:
-            experiment = self._for_targets(targets, drawn, self.runs / name)
+            folder = self.runs / name
+            if drawn:
+                loaded = [corpora.load(name) for name in sources]
+                experiment = self._on_folders(targets, drawn, loaded, folder)
+            else:
+                data = replace(self.experiment.data, corpora=tuple(sources))
+                target = targets[0].domain if leaves_out else ""
+                experiment = replace(self.experiment, target=target, data=data)
             if sample:  # samples of a whole corpus are all the same, so that seeds must differ
                 experiment = replace(experiment, seed=experiment.seed + sample.number)
-            self._last = name, self._model(experiment, self.runs / name)
+            self._last = name, self._model(experiment, folder)
         return self._last[1]
 
-    def _run_name(self, targets: Sequence[Corpus], sample: SampleDraw | None) -> str:
-        """Of a run; one on the sources alone serves all targets that leave the same ones out."""
-        if sample:
-            return "-".join([*(corpus.name for corpus in targets), *map(str, sample)])
-        return targets[0].domain if self._leaves_out(targets) else "sources"
+    def _candidates(self, corpora: Corpora) -> tuple[str, ...]:
+        """The experiment's own corpora, else the protocol's, else all folders under its root."""
+        data, protocol = self.experiment.data, self.protocol
+        there = {name for name in protocol.sources if corpora.holds(name)}
+        if data.corpora:
+            return data.corpora
+        if data.layout == "folders" and not there:
+            return tuple(sorted(path.name for path in Path(data.root).iterdir() if path.is_dir()))
+        return tuple(n for n in protocol.sources if n not in protocol.optional or n in there)
 
     def _model(self, experiment: Experiment, folder: Path) -> Model:
         if self.train == "nothing":
@@ -109,64 +131,30 @@ class Trainer:
             model = Model(*load_model(folder / MODEL_FOLDER))
         return Model(model.tagger, {n: p.to(self.device) for n, p in model.params.items()})
 
-    def _for_targets(
-        self, targets: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]], folder: Path
+    def _on_folders(
+        self,
+        targets: Sequence[Corpus],
+        drawn: Mapping[str, Sequence[Sentence]],
+        sources: Sequence[Corpus],
+        folder: Path,
     ) -> Experiment:
-        """The experiment on the sources alone, or on a folder of sentences written for it."""
+        """The experiment on a folder of sentences, which is written for it."""
         e = self.experiment
-        if not drawn:
-            target = targets[0].domain if self._leaves_out(targets) else ""
-            return replace(e, target=target, data=replace(e.data, corpora=self._sources(targets)))
-        root = folder.with_name(folder.name + "-data")
-        domains = self._training_sentences(targets, drawn)
-        write_folders(root, domains)
-        devel = e.devel if any(d for _, d in domains.values()) else replace(e.devel, every=0)
-        data = replace(e.data, root=str(root), layout="folders", corpora=())
-        return replace(e, target="", data=data, devel=devel)
-
-    @property
-    def _corpora(self) -> Corpora:
-        return corpora_of(self.experiment)
-
-    def _candidates(self) -> tuple[str, ...]:
-        """The experiment's own corpora, else the protocol's, else all folders under its root."""
-        data, protocol, corpora = self.experiment.data, self.protocol, self._corpora
-        there = {name for name in protocol.sources if corpora.holds(name)}
-        if data.corpora:
-            return data.corpora
-        if data.layout == "folders" and not there:
-            return tuple(sorted(path.name for path in Path(data.root).iterdir() if path.is_dir()))
-        return tuple(n for n in protocol.sources if n not in protocol.optional or n in there)
-
-    def _sources(self, targets: Sequence[Corpus]) -> tuple[str, ...]:
-        """The corpora that are trained on beside the targets: those of other domains."""
-        own = {c.name for c in targets} | {c.domain for c in targets}
-        corpora = self._corpora
-        return tuple(n for n in self._candidates() if own.isdisjoint((n, corpora.domain_of(n))))
-
-    def _leaves_out(self, targets: Sequence[Corpus]) -> bool:
-        """Whether any source is of a target's domain."""
-        domains, corpora = {corpus.domain for corpus in targets}, self._corpora
-        return any(corpora.domain_of(name) in domains for name in self._candidates())
-
-    def _training_sentences(
-        self, targets: Sequence[Corpus], drawn: Mapping[str, Sequence[Sentence]]
-    ) -> _Splits:
-        """What to train on, by the names of the decoders."""
         # Where samples are drawn from the devel split too, none of it is left to stop by.
         devel = "devel" not in self.protocol.splits
         parts = [(c, drawn[c.name], c.devel if devel else ()) for c in targets]
-        if self.train == "sources and target" and not self.protocol.together:
-            corpora = self._corpora
-            sources = [corpora.load(name) for name in self._sources(targets)]
-            parts += [(corpus, corpus.train, corpus.devel) for corpus in sources]
-        merged: dict[str, tuple[list[Sentence], list[Sentence]]] = {}
-        for corpus, train, devel_sentences in parts:
-            name = corpus.name if self.experiment.decoder.per == "corpus" else corpus.domain
-            splits = merged.setdefault(name, ([], []))
+        parts += [(corpus, corpus.train, corpus.devel) for corpus in sources]
+        domains: dict[str, tuple[list[Sentence], list[Sentence]]] = {}  # by names of decoders
+        for corpus, train, own_devel in parts:
+            name = corpus.name if e.decoder.per == "corpus" else corpus.domain
+            splits = domains.setdefault(name, ([], []))
             splits[0].extend(train)
-            splits[1].extend(devel_sentences)
-        return merged
+            splits[1].extend(own_devel)
+        root = folder.with_name(folder.name + "-data")
+        write_folders(root, domains)
+        every = e.devel.every if any(d for _, d in domains.values()) else 0
+        data = replace(e.data, root=str(root), layout="folders", corpora=())
+        return replace(e, target="", data=data, devel=replace(e.devel, every=every))
 
 
 def write_folders(root: Path, domains: _Splits) -> None:

@@ -62,7 +62,6 @@ class PretrainingPlan:
         self.transformer(self.vocabulary)
 
     def transformer(self, vocabulary: int) -> Transformer:
-        """The network for a vocabulary of this size."""
         return Transformer(vocabulary, self.size, self.layers, self.heads, self.inner)
 
     def settings(self) -> dict[str, Any]:

@@ -60,8 +60,9 @@ def read_fasttext(scanner: Scanner, lookup: Lookup) -> tuple[NDArray[np.float32]
             ranks[index] = SUBWORDS
         rows.extend(used)
         owners.extend([index] * len(used))
-    means = _means(scanner, header, base, np.array(rows), np.array(owners), len(lookup.words))
-    return means, ranks
+    sums = _sums(scanner, header.dimension, base, np.array(rows), np.array(owners), len(ranks))
+    counts = torch.from_numpy(np.bincount(owners, minlength=len(ranks)))  # [words]
+    return (sums / counts.clamp(min=1)[:, None]).numpy(), ranks
 
 
 def ngram_buckets(word: bytes, header: FastTextHeader) -> list[int]:
@@ -128,30 +129,28 @@ def _matrix_start(scanner: Scanner, header: FastTextHeader) -> int:
     return scanner.position
 
 
-def _means(
+def _sums(
     scanner: Scanner,
-    header: FastTextHeader,
+    dimension: int,
     base: int,
     rows: NDArray[np.int64],
     owners: NDArray[np.int64],
     words: int,
-) -> NDArray[np.float32]:
-    """The mean row of each word; the matrix is read forward, a block of its rows at a time."""
+) -> torch.Tensor:
+    """The sum of each word's rows; the matrix is read forward, a block of its rows at a time."""
     order = np.argsort(rows, kind="stable")
     rows, owners = rows[order], owners[order]
     distinct, which = np.unique(rows, return_inverse=True)
-    totals = torch.zeros(words, header.dimension)
+    sums = torch.zeros(words, dimension)
     for first in range(0, len(distinct), _BLOCK):
-        block = np.empty((min(_BLOCK, len(distinct) - first), header.dimension), np.float32)
+        block = np.empty((min(_BLOCK, len(distinct) - first), dimension), np.float32)
         for place, row in enumerate(distinct[first : first + _BLOCK].tolist()):
-            scanner.seek(base + row * header.dimension * FLOAT.itemsize)
-            block[place] = take_row(scanner, header.dimension)
+            scanner.seek(base + row * dimension * FLOAT.itemsize)
+            block[place] = take_row(scanner, dimension)
         start, end = np.searchsorted(which, (first, first + len(block)))
         parts = torch.from_numpy(block)[which[start:end] - first]  # [pairs of block, dimension]
-        totals.index_add_(0, torch.from_numpy(owners[start:end]), parts)
-    counts = torch.from_numpy(np.bincount(owners, minlength=words))  # [words]
-    means: NDArray[np.float32] = (totals / counts.clamp(min=1)[:, None]).numpy()
-    return means
+        sums.index_add_(0, torch.from_numpy(owners[start:end]), parts)
+    return sums
 
 
 def _quantised(scanner: Scanner) -> FileError:
