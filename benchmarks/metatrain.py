@@ -236,7 +236,10 @@ def real(root: Path, iterations: int) -> None:
     from hardner.meta.loop import drawing
 
     names = ("BC5CDR-chem", "BC4CHEMD", "JNLPBA", "BC2GM", "LINNAEUS", "S800")
-    sources = Sources.of_corpora([load_corpus(n, root) for n in names])
+    domains: dict[str, list[Sentence]] = {}
+    for corpus in (load_corpus(name, root) for name in sorted(names)):
+        domains.setdefault(corpus.domain, []).extend(corpus.train)
+    sources = Sources.of(domains)
     sentences = [s for own in sources.sentences.values() for s in own]
     domains = [i for i, own in enumerate(sources.sentences.values()) for _ in own]
     encoder = WordEncoder(

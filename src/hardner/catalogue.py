@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from hardner.config import make
+from hardner.config import make, shown_value
 from hardner.errors import FileError, HardnerError
 from hardner.files import read_toml, sha256
 from hardner.formats import FORMATS
@@ -84,7 +84,7 @@ Row = CatalogueEntry | JoinedEntry
 
 def _row(name: str, table: Any) -> Row:
     if not isinstance(table, dict):
-        raise HardnerError(f"{name}: expected a section [{name}], got {table!r}")
+        raise HardnerError(f"{name}: expected a section [{name}], got {shown_value(table)}")
     if "joins" in table:  # the only key of such a row
         return make(JoinedEntry, {**table, "name": name}, name)
     row = make(CatalogueEntry, {**table, "name": name}, name)

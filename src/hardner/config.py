@@ -42,6 +42,14 @@ AxisSize = Annotated[int, Bounds(1, 10_000_000)]
 """Of an axis of a parameter: more is no network but damage."""
 
 
+def shown_value(value: Any) -> str:
+    """What a file held, in a line."""
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of too many digits"
+
+
 def keys(kind: type) -> dict[str, Any]:
     """The types of a record's fields by name."""
     return _keys(kind)
@@ -59,7 +67,7 @@ def check_fields(record: Any, section: str = "") -> None:
         value = getattr(record, name)
         if not _fits(value, expected):
             key = f"{section}.{name}" if section else name
-            raise HardnerError(f"{key}: expected {_described(expected)}, got {_SHORT.repr(value)}")
+            raise HardnerError(f"{key}: expected {_described(expected)}, got {shown_value(value)}")
 
 
 class Section:
@@ -157,7 +165,7 @@ def _taken(value: Any, expected: Any, key: str) -> Any:
     if isinstance(plain, type) and is_dataclass(plain):
         if isinstance(value, Mapping):
             return make(plain, value, key)
-        raise HardnerError(f"{key}: expected a section [{key}], got {_SHORT.repr(value)}")
+        raise HardnerError(f"{key}: expected a section [{key}], got {shown_value(value)}")
     if get_origin(plain) is tuple and isinstance(value, list):
         return tuple(_taken(part, get_args(plain)[0], key) for part in value)
     if get_origin(plain) is Mapping and isinstance(value, Mapping):
@@ -181,6 +189,8 @@ def _read(text: str, plain: Any) -> Any:
 
 
 def _fits(value: Any, expected: Any) -> bool:
+    if type(value) is str and "\0" in value:  # in no name of a file or a label
+        return False
     if type(value) is expected:
         return True
     plain = _plain(expected)

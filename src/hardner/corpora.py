@@ -1,19 +1,34 @@
 """The corpora under a folder: the catalogue's by name, others as plain folders."""
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from hardner import formats
-from hardner.catalogue import SPLITS, CatalogueEntry, JoinedEntry, Row, builtin_rows, with_rows_of
+from hardner.catalogue import (
+    SPLITS,
+    CatalogueEntry,
+    JoinedEntry,
+    Row,
+    SplitFile,
+    builtin_rows,
+    with_rows_of,
+)
 from hardner.episodes import distinct, random_numbers
 from hardner.errors import FileError, HardnerError
 from hardner.formats.conll import read_sentences
 from hardner.formats.format import Place, Report, reporting
 from hardner.schemes import longest_non_overlapping, shortest_non_overlapping
 from hardner.text import Problem, sentences
-from hardner.types import Corpus, Document, Sentence, Span
+from hardner.types import Corpus, Document, Sentence
+
+
+def exists(path: Path) -> bool:
+    """Whether a path is there; `Path.exists` fails where a name is too long to be one."""
+    return os.path.exists(path)  # noqa: PTH110
 
 
 @dataclass(frozen=True)
@@ -28,7 +43,7 @@ class Corpora:
     def under(cls, root: str | Path, catalogue: str | Path = "") -> "Corpora":
         """Those of the built-in catalogue, of one beside the data, and of a user's own file."""
         rows, beside = builtin_rows(), Path(root, "catalogue.toml")
-        if beside.is_file():
+        if exists(beside):
             rows = with_rows_of(rows, beside)
         return cls(Path(root), with_rows_of(rows, Path(catalogue)) if catalogue else rows)
 
@@ -46,44 +61,43 @@ class Corpora:
 
     def present(self) -> list[CatalogueEntry]:
         """The catalogue's corpora that lie there, in its order."""
-        if not self.root.is_dir():
+        if not exists(self.root):
             message = "no such folder; --root is the one that holds the corpora's folders"
             raise FileError(self.root, message)
-        return [e for e in self.entries.values() if e.path("train", self.root).exists()]
+        return [e for e in self.entries.values() if exists(e.path("train", self.root))]
 
     def holds(self, name: str) -> bool:
         """Whether a corpus lies there."""
         row = self.rows.get(name)
         if isinstance(row, JoinedEntry):
             return all(map(self.holds, row.joins))
-        return (row.path("train", self.root) if row else self.root / name).exists()
+        return exists(row.path("train", self.root) if row else self.root / name)
 
     def domain_of(self, name: str) -> str:
         """What a corpus is about; one outside the catalogue is named after it."""
         row = self.rows.get(name)
         return row.domain if isinstance(row, CatalogueEntry) else name
 
-    def load(self, name: str, report: Report | None = None) -> Corpus:
-        """A corpus with all its splits.
+    def load(
+        self, name: str, report: Report | None = None, splits: Sequence[str] = SPLITS
+    ) -> Corpus:
+        """A corpus with all its splits, or some: at least ``train``.
 
-        Args:
-            name: Of the catalogue, or of a folder as `read_folder` reads it.
-            report: Where to count what could not be kept; without one, it becomes Python warnings.
+        Its name is in the catalogue, or that of a folder as `folder_row` describes it. What could
+        not be kept is counted in the report; without one, it becomes Python warnings.
         """
         row = self.rows.get(name)
         if isinstance(row, JoinedEntry):
-            return _joined(name, [self.load(part, report) for part in row.joins])
-        if row is None:
-            if not (self.root / name).is_dir():
-                here, known = self.root / name, ", ".join(self.rows)
-                raise HardnerError(f"no corpus {name!r}: no folder {here}, and known are {known}")
-            return read_folder(self.root / name, SPLITS, report)
+            return joined(name, [self.load(part, report, splits) for part in row.joins])
+        here = self.root / name
+        if row is None and not exists(here):
+            known = ", ".join(self.rows)
+            raise HardnerError(f"no corpus {name!r}: no folder {here}, and known are {known}")
+        row = row or folder_row(here, splits)
+        wanted = [split for split in row.parts if split in splits]
         with reporting(False, report) as used:
-            splits = {
-                split: tuple(_read(row, split, row.path(split, self.root), used))
-                for split in row.parts
-            }
-        return Corpus(name, row.domain, **_held_out(row, splits))
+            read = {split: tuple(_read(row, split, self.root, used)) for split in wanted}
+        return Corpus(name, row.domain, **_held_out(row, read))
 
 
 def load_corpus(name: str, root: str | Path, report: Report | None = None) -> Corpus:
@@ -91,33 +105,32 @@ def load_corpus(name: str, root: str | Path, report: Report | None = None) -> Co
     return Corpora.under(root).load(name, report)
 
 
-def read_folder(
-    folder: Path, splits: Iterable[str] = SPLITS, report: Report | None = None
-) -> Corpus:
-    """A folder of ``train.tsv``, ``test.tsv`` and perhaps ``devel.tsv``, named after its domain."""
-    found: dict[str, tuple[Sentence, ...]] = {}
+def folder_row(folder: Path, splits: Sequence[str]) -> CatalogueEntry:
+    """The row of a folder of ``train.tsv``, ``test.tsv`` and perhaps ``devel.tsv``: its domain."""
+    found: dict[str, SplitFile] = {}
     for split in splits:
-        paths = (folder / f"{split}.tsv{ending}" for ending in ("", ".xz", ".gz"))
-        path = next((path for path in paths if path.is_file()), None)
-        if path:
-            prefix = f"{folder.name}/{split}/"
-            found[split] = tuple(read_sentences(path, report=report, prefix=prefix))
+        names = (f"{split}.tsv{ending}" for ending in ("", ".xz", ".gz"))
+        name = next((name for name in names if (folder / name).is_file()), "")
+        if name:
+            found[split] = SplitFile(name)
         elif split != "devel":
             raise FileError(folder, f"holds no {split}.tsv")
-    return Corpus(folder.name, folder.name, **found)
+    parts = found["train"], found.get("devel"), found.get("test")
+    return CatalogueEntry(folder.name, folder.name, *parts)
 
 
-def _joined(name: str, parts: list[Corpus]) -> Corpus:
+def joined(name: str, parts: Sequence[Corpus]) -> Corpus:
+    """Corpora of the same sentences as one."""
     splits = {}
     for split in SPLITS:
         columns = [getattr(part, split) for part in parts]
         if len(set(map(len, columns))) > 1:
             raise HardnerError(f"{name}: its parts do not have as many {split} sentences")
-        splits[split] = tuple(_merged(row) for row in zip(*columns, strict=True))
+        splits[split] = tuple(map(_merged, *columns))
     return Corpus(name, name, **splits)
 
 
-def _merged(row: tuple[Sentence, ...]) -> Sentence:
+def _merged(*row: Sentence) -> Sentence:
     """One sentence with the spans of all; of two that overlap the longer is kept."""
     if len({sentence.tokens for sentence in row}) > 1:
         raise HardnerError(f"{row[0].id} and {row[1].id} are not the same sentence")
@@ -133,24 +146,24 @@ def _held_out(
     size = -(-len(train) // 10)  # rounded up
     # Drawn by the corpus's name alone, so that everybody holds out the same sentences.
     drawn = distinct(len(train), size * len(row.hold_out), random_numbers("hold-out", row.name))
-    taken: dict[str, list[int]] = {
-        split: sorted(drawn[place * size : (place + 1) * size])
-        for place, split in enumerate(row.hold_out)
-    }
-    kept = sorted(set(range(len(train))).difference(drawn))
-    moved = {"train": kept, **taken} if taken else {}
-    return splits | {split: tuple(train[i] for i in indices) for split, indices in moved.items()}
+    moved = {"train": set(range(len(train))).difference(drawn)}
+    for place, split in enumerate(row.hold_out):
+        moved[split] = set(drawn[place * size : (place + 1) * size])
+    return splits | {split: tuple(train[i] for i in sorted(rows)) for split, rows in moved.items()}
 
 
-def _read(row: CatalogueEntry, split: str, path: Path, report: Report) -> Iterator[Sentence]:
-    prefix = f"{row.name}/{split}/"
+def _read(row: CatalogueEntry, split: str, root: Path, report: Report) -> Iterator[Sentence]:
+    prefix, path = f"{row.name}/{split}/", row.path(split, root)
     if row.format == "conll":
         found = read_sentences(path, report=report, prefix=prefix)
     else:
         documents = formats.read(path, row.format, report=report)
         found = (s for d in documents for s in _sentences(row, d, path, prefix, report))
-    for sentence in found:
-        yield _relabelled(sentence, row.labels) if row.labels and sentence.spans else sentence
+    for s in found:
+        spans = tuple(
+            span._replace(label=row.labels.get(span.label, span.label)) for span in s.spans
+        )
+        yield s if spans == s.spans else replace(s, spans=spans)
 
 
 def _sentences(
@@ -167,11 +180,6 @@ def _sentences(
 
     for number, sentence in enumerate(sentences(replace(document, entities=tuple(kept)), tell), 1):
         yield replace(sentence, id=f"{prefix}{document.id}/{number}")
-
-
-def _relabelled(sentence: Sentence, labels: Mapping[str, str]) -> Sentence:
-    spans = tuple(Span(s.start, s.end, labels.get(s.label, s.label)) for s in sentence.spans)
-    return replace(sentence, spans=spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +203,12 @@ class Statistics:
 
 
 def corpus_statistics(found: Iterable[Sentence]) -> Statistics:
-    number = with_entity = tokens = 0
-    unique: set[str] = set()
-    labels: Counter[str] = Counter()
-    for sentence in found:
-        number += 1
-        with_entity += bool(sentence.spans)
-        tokens += len(sentence.tokens)
-        unique.update(sentence.tokens)
-        labels.update(span.label for span in sentence.spans)
-    return Statistics(number, with_entity, tokens, len(unique), dict(labels.most_common()))
+    held = list(found)
+    labels = Counter(span.label for sentence in held for span in sentence.spans)
+    return Statistics(
+        sentences=len(held),
+        with_entity=sum(bool(sentence.spans) for sentence in held),
+        tokens=sum(map(len, held)),
+        unique_tokens=len(set(chain.from_iterable(sentence.tokens for sentence in held))),
+        labels=dict(labels.most_common()),
+    )

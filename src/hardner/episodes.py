@@ -6,14 +6,14 @@ asking, and whatever the order in which the domains were read.
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, count
 from math import isqrt
 
 from hardner.errors import HardnerError
-from hardner.types import Corpus, Episode, Sentence, Task
+from hardner.types import Episode, Sentence, Task
 
 Coordinate = int | str
 _WORD = 1 << 64
@@ -90,14 +90,6 @@ class Sources:
             raise HardnerError("no source domain has a sentence to draw from")
         return cls(ordered, {name: bearing(found) for name, found in ordered.items()})
 
-    @classmethod
-    def of_corpora(cls, corpora: Iterable[Corpus]) -> "Sources":
-        """The training sentences of all corpora of a domain together."""
-        domains: dict[str, list[Sentence]] = {}
-        for corpus in sorted(corpora, key=lambda corpus: corpus.name):
-            domains.setdefault(corpus.domain, []).extend(corpus.train)
-        return cls.of(domains)
-
     @property
     def names(self) -> list[str]:
         return list(self.sentences)
@@ -117,8 +109,7 @@ def paired(
 ) -> tuple[Episode, ...]:
     """HGDA's: each learns from ``shots`` sentences of a domain and is judged on as many others.
 
-    Args:
-        entities: Whether each sentence to learn from holds an entity.
+    With ``entities``, each sentence to learn from holds one.
     """
     return tuple(
         _pair(sources, shots, entities, random_numbers("paired", seed, iteration, index))
@@ -143,30 +134,18 @@ def _pair(sources: Sources, shots: int, entities: bool, source: Iterator[int]) -
 
 
 def across(
-    sources: Sources,
-    shots: int,
-    seed: int,
-    iteration: int,
-    tasks: int,
-    *,
-    steps: int = 1,
-    held: int = 1,
+    sources: Sources, shots: int, seed: int, iteration: int, tasks: int, *, steps: int = 1
 ) -> tuple[Episode, ...]:
-    """MetaNER's: each learns from some domains and is judged on one of those held out.
+    """MetaNER's: each learns from other domains than the one that it is judged on.
 
-    The domains are split anew in each iteration, for all of its episodes alike.
-
-    Args:
-        steps: How many tasks an episode learns from, each of another domain while they last.
-        held: How many domains to hold out.
+    That one is drawn anew in each iteration, for all of its episodes alike. An episode learns from
+    ``steps`` tasks, each of another domain while they last.
     """
-    names = sources.names
-    if not 0 < held < len(names):
-        raise HardnerError(f"cannot hold {held} of {len(names)} domains out and learn from others")
-    split = [
-        names[i] for i in distinct(len(names), len(names), random_numbers("split", seed, iteration))
-    ]
-    outer, inner = split[:held], split[held:]
+    count = len(sources.names)
+    if count < 2:
+        raise HardnerError("a single domain cannot be held out while others are learnt from")
+    split = distinct(count, count, random_numbers("split", seed, iteration))
+    outer, *inner = (sources.names[i] for i in split)
     episodes = []
     for index in range(tasks):
         source = random_numbers("across", seed, iteration, index)
@@ -174,8 +153,8 @@ def across(
         supports = tuple(
             _draw(sources, inner[order[step % len(order)]], shots, source) for step in range(steps)
         )
-        query = _draw(sources, outer[_below(held, source)], shots, source)
-        episodes.append(Episode(supports, query))
+        next(source)  # a choice that published draws made here, among the domains held out
+        episodes.append(Episode(supports, _draw(sources, outer, shots, source)))
     return tuple(episodes)
 
 
@@ -191,11 +170,8 @@ def mini_batches(
 ) -> tuple[Episode, ...]:
     """MT-BioNER's: the next mini-batches of passes over all sentences, as queries alone.
 
-    Each batch is of one domain; a domain's last may be smaller. Each pass is shuffled anew.
-
-    Args:
-        mixed: Whether the batches of all domains come in random order (algorithm I), else domain
-            by domain (algorithm II).
+    Each batch is of one domain; a domain's last may be smaller. Each pass is shuffled anew. The
+    batches of all domains are ``mixed`` (algorithm I), or come domain by domain (algorithm II).
     """
     counts = [-(-len(found) // size) for found in sources.sentences.values()]
     ends = list(accumulate(counts))
@@ -216,22 +192,16 @@ def mini_batches(
 
 
 def few_shot(
-    corpus: str,
-    sentences: Sequence[Sentence],
-    shots: int,
-    sample: int,
-    seed: int = 0,
-    natural: bool = False,
+    corpus: str, sentences: Sequence[Sentence], shots: int, sample: int, *, natural: bool = False
 ) -> tuple[int, ...]:
     """Which training sentences of a target corpus make up one of its samples.
 
-    Args:
-        natural: Draw from all sentences, not only from those that hold an entity.
+    They hold an entity each, unless the sample is ``natural``.
     """
     usable = range(len(sentences)) if natural else bearing(sentences)
     if len(usable) < shots:
         raise _too_few(corpus, len(sentences), len(bearing(sentences)), shots)
-    source = random_numbers("few-shot", corpus, shots, sample, seed, int(natural))
+    source = random_numbers("few-shot", corpus, shots, sample, 0, int(natural))
     return tuple(usable[place] for place in distinct(len(usable), shots, source))
 
 

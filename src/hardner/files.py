@@ -16,8 +16,8 @@ import sys
 import tempfile
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -231,6 +231,22 @@ def head(path: PathLike, size: int = 1 << 16) -> str:
         with open_binary(path) as file:
             data = file.read(size)
     return codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data)
+
+
+def append_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:
+    """Append JSON lines and flush them to disk: all of them or, where it is full, none."""
+    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    with file_errors(path), Path(path).open("ab", buffering=0) as file:
+        # A single write, so that writers do not interleave; more only where the disk takes less.
+        left, start = memoryview(text.encode()), file.seek(0, os.SEEK_END)
+        try:
+            while left:
+                left = left[file.write(left) :]
+            os.fsync(file.fileno())
+        except BaseException:
+            with suppress(OSError):
+                file.truncate(start)
+            raise
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from hardner.meta.experiments import (
     training_presets,
 )
 from hardner.meta.methods import METHODS
+from hardner.meta.source_data import load_source_data
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,7 +56,7 @@ def digest(name: str) -> str:
         ("types/gene", "09d9395a42703bba"),
         ("types-hgda/drug", "e9a14e2827de2f5e"),
         ("metaner-lambda-0.2/heterogeneous", "d67c93eed921f2dc"),
-        ("mtbioner/four-bilstm", "d7fa5e0090f022a1"),
+        ("mtbioner/four-bilstm", "830a1612fbd0de9d"),  # with both types of BC5CDR, as the paper
         ("multigranularity-cls/bc2gm", "c9546684cb97211f"),
         ("metaner/full", "ff4cc028f9277d28"),
         ("multitask/genes", "b11826018a3b0c55"),
@@ -211,8 +212,8 @@ def test_overrides_are_read_by_the_type_of_their_key(key: str, text: str, expect
     [
         ("inner.stepz", "3", "inner.stepz: no such key; [inner] has steps, rate, optimizer"),
         ("iner.steps", "3", "iner: no such key; an experiment has method, preset, target"),
-        ("inner.steps", "three", "inner.steps: expected a whole number 1 to 10000, got 'three'"),
-        ("inner.steps", "0", "inner.steps: expected a whole number 1 to 10000, got '0'"),
+        ("inner.steps", "three", "inner.steps: expected a whole number 1 to 10,000, got 'three'"),
+        ("inner.steps", "0", "inner.steps: expected a whole number 1 to 10,000, got '0'"),
         ("inner.steps.more", "1", "inner.steps.more: no such key; inner.steps is a value"),
         ("inner", "1", "inner: a section, not a value; it has steps, rate"),
         ("encoder.train_words", "yes", "encoder.train_words: expected true or false, got 'yes'"),
@@ -233,9 +234,9 @@ def test_wrong_overrides_are_refused(key: str, text: str, said: str) -> None:
         ({"methd": "hgda"}, "methd: no such key; an experiment has method"),
         ({"train": {"shot": 5}}, "train.shot: no such key; [train] has iterations, tasks, shots"),
         ({"train": 5}, "train: expected a section [train], got 5"),
-        ({"train": {"shots": "5"}}, "train.shots: expected a whole number 1 to 10000, got '5'"),
-        ({"train": {"shots": True}}, "train.shots: expected a whole number 1 to 10000, got True"),
-        ({"train": {"shots": 5.0}}, "train.shots: expected a whole number 1 to 10000, got 5.0"),
+        ({"train": {"shots": "5"}}, "train.shots: expected a whole number 1 to 10,000, got '5'"),
+        ({"train": {"shots": True}}, "train.shots: expected a whole number 1 to 10,000, got True"),
+        ({"train": {"shots": 5.0}}, "train.shots: expected a whole number 1 to 10,000, got 5.0"),
         ({"train": {"rate": -1}}, "train.rate: expected a number at least 0, got -1.0"),
         ({"data": {"corpora": "S800"}}, "data.corpora: expected a list of texts, got 'S800'"),
         ({"data": {"corpora": [1]}}, "data.corpora: expected a list of texts, got (1,)"),
@@ -280,6 +281,58 @@ def test_wrong_values_are_refused_and_the_file_is_named(
 def test_values_are_checked_however_they_are_made(wrong) -> None:
     with pytest.raises(HardnerError, match="expected"):
         wrong()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("x.toml", f"[train]\nrate = 1{'0' * 400}", "train.rate: expected a number at least 0"),
+        ("x.toml", "[train]\nrate = inf", "train.rate: expected a number at least 0, got inf"),
+        ("x.toml", "inner = 3", "inner: expected a section [inner], got 3"),
+        ("x.toml", 'encoder = "x"', "encoder: expected a section [encoder], got 'x'"),
+        ("x.toml", f"seed = {'9' * 5_000}", "cannot be read: Exceeds the limit (4300 digits)"),
+        ("x.toml", f"seed = 0x{'f' * 5_000}", "seed: expected a whole number -9223372036854775808"),
+        ("x.toml", f"seed = {2**63}", "seed: expected a whole number -9223372036854775808"),
+        ("x.toml", f"seed = {'[' * 100_000}", "cannot be read: maximum recursion depth"),
+        ("x.toml", '[data]\nroot = "a\\u0000b"', "data.root: expected a text, got 'a\\x00b'"),
+        ("x.json", "[]", "damaged: not a JSON object"),
+        ("x.json", "5", "damaged: not a JSON object"),
+        ("x.json", "[" * 100_000, "damaged, not JSON: maximum recursion depth"),
+        ("x.json", '{"seed": ' + "9" * 5_000 + "}", "damaged, not JSON: Exceeds the limit"),
+        ("x.json", '{"inner": []}', "inner: expected a section [inner], got []"),
+        *(
+            (
+                "x.toml",
+                f"[{section}]\n{key} = {10**18}",
+                f"{section}.{key}: expected a whole number",
+            )
+            for section, key in [
+                *(("encoder", n) for n in ("dimension", "hidden", "letters", "filters", "limit")),
+                *(("train", n) for n in ("iterations", "tasks", "shots", "save")),
+                *(("devel", n) for n in ("every", "episodes", "patience")),
+                *(("encoder", "recurrent"), ("inner", "steps")),
+            ]
+        ),
+    ],
+)
+def test_a_damaged_file_is_one_line(name: str, text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(HardnerError) as found:
+        read_experiment(path)
+    assert str(found.value).startswith(f"{path}: {said}")
+    assert "\n" not in str(found.value)
+    assert len(str(found.value)) < 500
+
+
+@pytest.mark.parametrize("key", ["data.root", "data.catalogue", "data.corpora"])
+@pytest.mark.parametrize("layout", ["catalogue", "folders"])
+def test_names_that_are_too_long_for_files_are_one_line(key: str, layout: str) -> None:
+    data = {"root": "../nowhere", "layout": layout}
+    over = merged({"data": data}, parse_key(Experiment, key, "x" * 300))
+    with pytest.raises(HardnerError) as found:
+        load_source_data(experiment(over))
+    assert "\n" not in str(found.value)
 
 
 def test_a_file_that_is_no_toml(tmp_path: Path) -> None:

@@ -194,6 +194,36 @@ def test_wrong_folders(hgda: Path, tmp_path: Path, call: Command) -> None:
         Hardness.of(tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 100_000,
+        '{"iteration": ' + "9" * 5_000 + "}",
+        '["iteration"]',
+        *({"losses": []}, {"losses": {}}, {"losses": {"tag": [1.0]}}, {"losses": {"tag": 5}}),
+        *({"weights": {"encoder": ["1"] * 6}}, {"domains": 6}, {"domains": [1] * 6}),
+        *({"iteration": 1.0}, {"more": 1}),
+    ],
+)
+def test_a_damaged_log_is_one_line(line: str | dict[str, Any], hgda: Path, tmp_path: Path) -> None:
+    shutil.copytree(hgda, tmp_path / "run")
+    log = tmp_path / "run" / "log.jsonl"
+    first, *rest = log.read_text().splitlines()
+    changed = line if isinstance(line, str) else json.dumps(json.loads(first) | line)
+    log.write_text("\n".join([changed, *rest]))
+    with pytest.raises(HardnerError) as error:
+        Hardness.of(tmp_path / "run")
+    assert str(error.value) == f"{log}:1: not a line of a run's log"
+
+
+def test_a_log_of_another_run_is_refused(hgda: Path, tmp_path: Path) -> None:
+    shutil.copytree(hgda, tmp_path / "run")
+    log = tmp_path / "run" / "log.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[1:]))
+    with pytest.raises(HardnerError, match="is not the whole log of this experiment"):
+        Hardness.of(tmp_path / "run")
+
+
 def test_other_sentences_are_refused(tmp_path: Path) -> None:
     shutil.copytree(tiny.ROOT, tmp_path / "root")
     data = {"root": str(tmp_path / "root"), "layout": "folders"}

@@ -16,7 +16,6 @@ from hardner.meta.loop import (
     drawing,
     initial_state,
     loop,
-    offsets,
 )
 from hardner.meta.methods import METHODS, MethodSettings, heads_for, method
 from hardner.model import crf, recurrent
@@ -94,7 +93,7 @@ def assert_same(found: Params, expected: Params) -> None:
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_rows_are_the_sentences_of_the_episodes(name: str) -> None:
     way = method(name, MethodSettings(steps=2))
-    starts = offsets(SOURCES)
+    starts = {name: DOMAIN.index(i) for i, name in enumerate(SOURCES.names)}
     episodes = draw_episodes(way, SOURCES, 3, 4, seed=5)(6)
     rows = drawing(way, SOURCES, 3, 4, seed=5)(6)
     assert len(rows.supports) == len(episodes[0].supports)

@@ -1,16 +1,15 @@
 """Runs: repeatable to the bit, whatever the order of the corpora and however often interrupted."""
 
-import errno
 import json
 import lzma
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from hardner import checkpoint
 from hardner.config import merged, toml
 from hardner.errors import HardnerError
 from hardner.jobs.progress import RunProgress
-from hardner.jobs.run_folder import RunFolder
 from hardner.meta.experiment import Experiment
 from hardner.meta.experiments import experiment
 from hardner.meta.log import read_log
@@ -206,6 +204,21 @@ def test_a_corpus_of_many_types_comes_without_those_of_the_target(
         assert labels == {name.partition("/")[2]}
 
 
+def test_joined_corpora_come_without_the_part_of_the_target(known: Path) -> None:
+    """Both parts have the same sentences, with mentions of a domain each."""
+    (known / "BC5CDR-disease").mkdir()
+    for split in ("train", "devel", "test"):
+        text = lzma.decompress((known / "BC5CDR-chem" / f"{split}.tsv.xz").read_bytes()).decode()
+        bare = re.sub(r"\t[BI]-\w+\n", "\tO\n", text)
+        other = bare.replace("\tO\n", "\tB-Disease\n", 1)
+        (known / "BC5CDR-disease" / f"{split}.tsv.xz").write_bytes(lzma.compress(other.encode()))
+    table = {"data": {"root": str(known), "corpora": ["BC5CDR"]}, "decoder": {"per": "corpus"}}
+    whole = load_source_data(experiment(table)).tag_sets("IOB2")[0]
+    assert (whole.domain, whole.labels) == ("BC5CDR", ("Disease", "Drug"))
+    without = load_source_data(experiment({**table, "target": "Disease"})).tag_sets("IOB2")[0]
+    assert without.labels == ("Drug",)
+
+
 class Killed(BaseException):
     """Ends a run where it stands."""
 
@@ -301,30 +314,6 @@ def test_a_full_disk_is_one_line_and_the_run_can_go_on(whole: Path, tmp_path: Pa
         log.write_bytes(kept)
         assert run_experiment(small(), log.parent).finished
         assert same(whole, log.parent)
-
-
-@pytest.mark.parametrize("room", [0, 1, 50, 700])
-def test_a_disk_that_fills_up_in_the_middle_of_a_line(
-    room: int, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the system does it: a part is written, and then nothing more."""
-
-    class Small(FileIO):
-        def write(self, data: Any) -> int:
-            left = before + room - os.fstat(self.fileno()).st_size
-            if not left:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return super().write(data[:left])
-
-    folder = begun(tmp_path / "run")
-    before = (folder / "log.jsonl").stat().st_size
-    with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "open_log", lambda self: Small(self.path / "log.jsonl", "ab"))
-        with pytest.raises(HardnerError, match=r"log\.jsonl: no space left on the device$"):
-            run_experiment(small(), folder)
-    assert (folder / "log.jsonl").stat().st_size == before + room
-    assert run_experiment(small(), folder).finished
-    assert same(whole, folder)
 
 
 @pytest.mark.parametrize(

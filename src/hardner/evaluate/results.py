@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from hashlib import blake2b
@@ -17,7 +17,7 @@ from hardner.config import Bounds, make
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import ErrorCounts, Score
-from hardner.files import atomic_write, file_errors, read_json, read_text
+from hardner.files import append_lines, atomic_write, file_errors, read_json, read_text
 from hardner.renamed import with_first_names, with_new_names
 
 ResultConfig = Mapping[str, Any]
@@ -103,21 +103,6 @@ class ResultFile:
         new = {r.key: r for r in results if r.key not in self._held}
         append_lines(self.path, map(asdict, new.values()))
         self._held |= new.keys()
-
-
-def append_lines(path: str | Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Append JSON lines and flush them to disk: all of them or, where it is full, none."""
-    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    with file_errors(path), Path(path).open("ab", buffering=0) as file:
-        # A single write, so that writers do not interleave; more only where the disk takes less.
-        left, start = memoryview(text.encode()), file.seek(0, os.SEEK_END)
-        try:
-            while left:
-                left = left[file.write(left) :]
-            os.fsync(file.fileno())
-        except BaseException:
-            file.truncate(start)
-            raise
 
 
 def cut_partial_line(path: Path) -> None:

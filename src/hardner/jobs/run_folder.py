@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
-from hardner.files import atomic_write, file_errors, read_json
+from hardner.files import atomic_write, read_json
 from hardner.jobs.lock import FileLock
 from hardner.unfinished import TEMPORARY
 
@@ -55,12 +54,6 @@ class RunFolder:
     """A folder that this process may write to; made by `open_run_folder`."""
 
     path: Path
-
-    def open_log(self) -> FileIO:
-        """The log, to append lines to; what is written is on its way to the disk at once."""
-        path = self.path / LOG_FILE
-        with file_errors(path):
-            return path.open("ab", buffering=0)
 
     def save_state(self, state: SavedState) -> None:
         """Replace the state; one that is not finite would be of no use and is refused."""

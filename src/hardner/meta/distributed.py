@@ -33,9 +33,8 @@ class Ranks:
     def own(self, tasks: int) -> slice:
         """Which of an iteration's tasks are computed here; the shares differ by one at most."""
         if tasks < self.of:
-            raise HardnerError(
-                f"train.tasks: {self.of} ranks cannot share {tasks}; raise it or start fewer ranks"
-            )
+            few = f"{self.of} ranks cannot share {tasks}"
+            raise HardnerError(f"train.tasks: {few}; raise it or start fewer ranks")
         return slice(self.rank * tasks // self.of, (self.rank + 1) * tasks // self.of)
 
     def gathered(self, values: Sequence[Tensor], first: int, tasks: int) -> list[Tensor]:
@@ -45,7 +44,7 @@ class Ranks:
         here = torch.stack(list(values))  # [values, own]
         everywhere = here.new_zeros(len(values), tasks)
         everywhere[:, first : first + here.shape[1]] = here
-        return list(self._sum(everywhere).unbind(0))
+        return list(self._sum(everywhere))
 
     def summed(self, grads: Params) -> Params:
         """The gradients summed over all ranks."""
@@ -97,10 +96,9 @@ class Ranks:
         try:
             yield
         except RuntimeError as error:
-            raise HardnerError(
-                f"rank {self.rank} of {self.of}: another rank has ended ({_first_line(error)}); "
-                f"the same command goes on from the last state, with any number of ranks"
-            ) from None
+            reason = f"another rank has ended ({_first_line(error)})"
+            hint = "the same command goes on from the last state, with any number of ranks"
+            raise HardnerError(f"rank {self.rank} of {self.of}: {reason}; {hint}") from None
 
 
 ALONE = Ranks()
@@ -110,8 +108,7 @@ ALONE = Ranks()
 def join_ranks(device: str) -> Iterator[Ranks]:
     """The ranks that this process was started among; `ALONE` where it was started by itself.
 
-    Args:
-        device: ``cpu`` (gloo), or ``cuda`` (NCCL), of which each rank of a machine takes its own.
+    They talk by gloo, and on a GPU, of which each rank of a machine takes its own, by NCCL.
     """
     if not {"RANK", "WORLD_SIZE"} <= os.environ.keys():
         yield ALONE

@@ -4,9 +4,9 @@ The log holds the losses, and the sentences are drawn again, as they follow from
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -59,14 +59,19 @@ class Hardness:
     @classmethod
     def of(cls, folder: str | Path) -> "Hardness":
         """Read a run's folder."""
-        folder = Path(folder)
-        if not (folder / EXPERIMENT_FILE).is_file():
+        file, log = Path(folder, EXPERIMENT_FILE), Path(folder, LOG_FILE)
+        if not file.is_file():
             raise FileError(folder, f"no run: there is no {EXPERIMENT_FILE} in it")
-        experiment = read_experiment(folder / EXPERIMENT_FILE)
+        experiment = read_experiment(file)
         used = experiment.build_method().objective.weighting == "hardness"
-        found = list(read_log(folder / LOG_FILE))
+        found = list(read_log(log))
         if not found:
-            raise FileError(folder / LOG_FILE, "no iteration is logged yet")
+            raise FileError(log, "no iteration is logged yet")
+        if any(
+            (e.iteration, len(e.domains)) != (i, experiment.train.tasks)
+            for i, e in enumerate(found)
+        ):
+            raise FileError(log, "is not the whole log of this experiment")
         weights = tuple(_weights(entry, used) for entry in found)
         return cls(experiment, used, weights, tuple(tuple(e.domains) for e in found))
 
@@ -77,16 +82,16 @@ class Hardness:
         points: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for start, end in pairwise(edges.tolist()):
             held: dict[str, list[float]] = defaultdict(list)
-            for i in range(start, end):
-                for domain, weight in zip(self.domains[i], self.weights[i], strict=True):
-                    held[domain].append(weight)
+            drawn, weights = (chain(*part[start:end]) for part in (self.domains, self.weights))
+            for domain, weight in zip(drawn, weights, strict=True):
+                held[domain].append(weight)
             for domain, values in held.items():
                 points[domain].append(((start + end - 1) / 2, sum(values) / len(values)))
         return tuple(HardnessCurve(d, *zip(*points[d], strict=True)) for d in sorted(points))
 
 
 def _weights(entry: LogEntry, used: bool) -> tuple[float, ...]:
-    if used:
+    if used and "encoder" in entry.weights:
         return tuple(entry.weights["encoder"])
     losses = next(iter(entry.losses.values()))  # as Eq. 2 would have weighed the first term
     return tuple(hardness_weights(torch.tensor(losses, dtype=torch.float64)).tolist())
@@ -102,19 +107,19 @@ def hardest_tasks(
             raise HardnerError(f"iteration {iteration} is not in the log, which has 0 to {last}")
     e, state = found.experiment, Path(folder) / STATE_FOLDER
     source_data = load_source_data(e)
-    sources, seen = source_data.train, source_data.fingerprint()
-    if state.is_dir() and checkpoint.load_checkpoint(state).config["sentences"] != seen:
-        raise FileError(folder, "its corpora have changed, so its tasks cannot be drawn again")
+    if state.is_dir():
+        known = checkpoint.load_checkpoint(state).config.get("sentences")
+        if known != source_data.fingerprint():
+            raise FileError(folder, "its corpora have changed, so its tasks cannot be drawn again")
+    sources = source_data.train
     draw = draw_episodes(e.build_method(), sources, e.train.tasks, e.train.shots, e.seed)
-    ranks = {}
-    for iteration in iterations:
-        drawn = zip(draw(iteration), found.weights[iteration], strict=True)
-        tasks = [
-            TaskHardness(iteration, episode.query.domain, weight, sources.read(episode.query))
-            for episode, weight in drawn
-        ]
-        ranks[iteration] = sorted(tasks, key=lambda task: -task.weight)
-    return ranks
+
+    def tasks(iteration: int) -> Iterator[TaskHardness]:
+        for episode, weight in zip(draw(iteration), found.weights[iteration], strict=True):
+            query = episode.query
+            yield TaskHardness(iteration, query.domain, weight, sources.read(query))
+
+    return {i: sorted(tasks(i), key=lambda task: -task.weight) for i in iterations}
 
 
 def bracketed(sentence: Sentence) -> str:

@@ -6,7 +6,7 @@
   gradient on Hessian-vector products, wherever the steps went (Rajeswaran et al., 2019).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -14,13 +14,15 @@ from torch import Tensor
 
 from hardner.errors import HardnerError
 from hardner.meta.inner import InnerLoop
-from hardner.meta.terms import Losses, adversarial, merged_gradient
-from hardner.model.layers import Params, part_of
+from hardner.meta.terms import Losses, Term, adversarial, merged_gradient, of_parts
+from hardner.model.layers import Params
 
 MetaGradient = Literal["first", "implicit", "exact"]
 
 
-def check_meta_gradient(meta_gradient: MetaGradient, inner: InnerLoop) -> None:
+def check_meta_gradient(
+    meta_gradient: MetaGradient, inner: InnerLoop, outer: Sequence[Term]
+) -> None:
     """Refuse what has no meaning, with the reason."""
     if meta_gradient != "implicit":
         return
@@ -32,6 +34,11 @@ def check_meta_gradient(meta_gradient: MetaGradient, inner: InnerLoop) -> None:
         )
     if not inner.proximal:
         raise HardnerError("implicit meta-gradients need a proximal inner problem: set it above 0")
+    if any((term.on, term.at) != ("query", "new") for term in outer):
+        raise HardnerError(
+            "implicit meta-gradients are of losses on the query set after adaptation; a term "
+            "measured elsewhere has none"
+        )
 
 
 def implicit(
@@ -40,10 +47,10 @@ def implicit(
     """Turn query gradients at the adapted point into gradients at the start.
 
     Args:
-        losses: The support losses of the inner problem.
-        adapted: The solution, each task its own.
-        grads: Query gradients [M, ...] of all parts that learn outside.
-        inner: Terms, adapted parts, and the proximal strength rho.
+        losses: Of the support, which the inner problem minimises.
+        adapted: Its solution, each task its own.
+        grads: Of all parts that learn outside, [M, ...].
+        inner: Its terms, adapted parts, and proximal strength rho.
         iterations: Of conjugate gradient.
     """
     solution = {n: p.detach().requires_grad_() for n, p in adapted.items() if n in grads}
@@ -51,7 +58,7 @@ def implicit(
     # One gradient with a graph; every Hessian-vector product below is one more pass through it.
     values = losses(point, [t.loss for t in inner.terms], ())
     slope = merged_gradient(inner.terms, values, solution, create_graph=True)
-    slope = {n: g for n, g in slope.items() if part_of(n) in inner.parts}
+    slope = of_parts(slope, inner.parts)
     moved = {n: solution[n] for n in slope}
     rho = inner.proximal
 

@@ -4,7 +4,7 @@ Meta-training takes a step or a few and may differentiate through them; `hardner
 many by the same `inner_step`. Any number of tasks adapt together.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from hardner.meta.terms import (
     add_gradients,
     measure,
     merged_gradient,
+    of_parts,
     separate_gradient,
     tag_term,
 )
@@ -73,7 +74,6 @@ class InnerStep(NamedTuple):
 
     moved: Params  # the adapted parts
     state: State  # of the optimiser
-    values: dict[str, Tensor]  # the losses before it, [M] each
     old: Params
     """The adapted parts with `InnerLoop.old` left out; ``moved`` itself where none is asked."""
 
@@ -113,7 +113,7 @@ def inner_step(
         split: Also work out where the step leads with `InnerLoop.old` left out.
         inplace: Move ``current`` and ``state`` themselves; AdamW alone can.
     """
-    leaves = {n: p for n, p in current.items() if part_of(n) in inner.parts}
+    leaves = of_parts(current, inner.parts)
     if not through:
         leaves = {n: p.detach().requires_grad_() for n, p in leaves.items()}
     values = measure(losses, current | leaves, inner.terms)
@@ -126,7 +126,6 @@ def inner_step(
         grads = add_gradients(partial, separate_gradient(apart, values, leaves, through))
     else:
         grads = merged_gradient(inner.terms, values, leaves, through)
-    grads = {n: g for n, g in grads.items() if n in leaves}
     if inner.proximal:  # of rho / 2 ||theta_i - theta||^2
         grads = {n: g + inner.proximal * (leaves[n] - start[n]) for n, g in grads.items()}
     if inner.clip:
@@ -137,20 +136,16 @@ def inner_step(
     rates: dict[str, Tensor | float] = {n: levels[scale] for n, scale in scales.items()}
     if inplace:
         inner.optimizer.move(leaves, grads, state, rates)
-        return InnerStep(leaves, state, values, leaves)
+        return InnerStep(leaves, state, leaves)
     with torch.set_grad_enabled(through):
         moved, kept = inner.optimizer.step(leaves, grads, state, rates)
         old = inner.optimizer.step(leaves, partial, state, rates)[0] if partial else moved
-    return InnerStep(moved, kept, values, old)
+    return InnerStep(moved, kept, old)
 
 
 def losses_on(tagger: Tagger, batch: Batch, mode: Mode = SCORING) -> Losses:
     """The tagger's losses on a batch, as a function of its parameters."""
-
-    def losses(params: Params, names: Collection[str], cut: Collection[str]) -> dict[str, Tensor]:
-        return tagger.losses(params, batch, names, mode, cut)
-
-    return losses
+    return lambda params, names, cut: tagger.losses(params, batch, names, mode, cut)
 
 
 def adapt_tasks(
@@ -159,20 +154,13 @@ def adapt_tasks(
     supports: Sequence[Batch],
     inner: InnerLoop,
     mode: Mode = SCORING,
-    *,
     through: bool = False,
-    on_progress: Callable[[int, dict[str, Tensor]], None] | None = None,
 ) -> AdaptedParams:
     """Fit the parameters to the supports, each task on its own copy of the adapted parts.
 
-    Args:
-        tagger: The network.
-        params: Where to start, shared or with a copy for each task; left as they are.
-        supports: Step ``s`` learns from ``supports[s % len(supports)]``.
-        inner: How to adapt.
-        mode: How to compute the losses.
-        through: Keep the graph, so that the outcome can be differentiated by the start.
-        on_progress: Called with each step's number and losses.
+    The start may be shared or have a copy for each task, and is left as it is. Step ``s`` learns
+    from ``supports[s % len(supports)]``. With ``through``, the outcome can be differentiated by
+    the start.
     """
     start = expand_per_task(params, inner.parts, supports[0].tasks)
     if inner.fresh:  # a product keeps the graph that an exact meta-gradient goes through
@@ -180,15 +168,13 @@ def adapt_tasks(
     if inner.prototypes:
         start = tagger.prototypes(start, supports[0], mode)
     losses = [losses_on(tagger, batch, mode) for batch in supports]
-    state = inner.optimizer.init({n: p for n, p in start.items() if part_of(n) in inner.parts})
+    state = inner.optimizer.init(of_parts(start, inner.parts))
     current = old = dict(start)
     for step in range(inner.steps):
         share = 1 - step / inner.steps if inner.decay else 1.0
         last = step == inner.steps - 1
         own = losses[step % len(losses)]
         done = inner_step(own, current, start, inner, state, share, through=through, split=last)
-        if on_progress:
-            on_progress(step, done.values)
         state, old = done.state, current | done.old
         current = current | done.moved
     return AdaptedParams(current, old)

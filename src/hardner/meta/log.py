@@ -3,16 +3,15 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from io import FileIO
 from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from hardner.errors import FileError
-from hardner.files import file_errors, lines
+from hardner.files import append_lines, file_errors, lines
 from hardner.jobs.progress import SECONDS
 from hardner.jobs.run_folder import STATE_FOLDER, Diverged
 from hardner.meta.loop import Training, TrainingStep
@@ -48,23 +47,24 @@ class LogEntry:
 class TrainingLog:
     """Appends iterations to a file, in blocks: to look at a loss is to wait for the GPU."""
 
-    def __init__(self, file: FileIO, method: Method, training: Training) -> None:
+    def __init__(self, path: Path | None, method: Method, training: Training) -> None:
+        """Args: ``path`` of the file; without one nothing is written."""
         self.loss: float | None = None
         """Mean tagging loss of the last block."""
-        self._file, self._path, self._training = file, Path(str(file.name)), training
-        self._turns = method.turns
+        self._path, self._turns, self._training = path, method.turns, training
         self._waiting: list[tuple[TrainingStep, list[str]]] = []
         self._clock = time.monotonic()
 
     def cut(self, size: int) -> None:
         """Drop what was written after a state was saved."""
-        held = os.fstat(self._file.fileno()).st_size
+        held = self.size()
+        if not self._path or held == size:
+            return
         if held < size:
             lost = f"is cut short: {held:,} bytes, and {STATE_FOLDER} is of {size:,}"
             raise FileError(self._path, f"{lost}; delete {STATE_FOLDER} to begin again")
-        if held > size:
-            with file_errors(self._path):
-                self._file.truncate(size)
+        with file_errors(self._path):
+            os.truncate(self._path, size)
 
     def add(self, step: TrainingStep, domains: list[str]) -> bool:
         """Keep a step; says whether a block was written."""
@@ -81,7 +81,7 @@ class TrainingLog:
         self._clock = time.monotonic()
         finite = [all(map(isfinite, chain(*entry.losses.values()))) for entry in entries]
         good = [*finite, False].index(False)
-        self._write(*map(vars, entries[:good]))
+        self._write([vars(entry) for entry in entries[:good]])
         if good < len(entries):
             raise Diverged(f"the loss is not finite at iteration {entries[good].iteration}")
         tags = [v for e in entries for n, f in e.losses.items() if n.startswith("tag") for v in f]
@@ -89,20 +89,16 @@ class TrainingLog:
 
     def add_devel_loss(self, iterations: int, loss: float, best: bool) -> None:
         """Write the devel loss after so many iterations."""
-        self._write({"after": iterations, "devel_loss": loss, "best": best})
+        self._write([{"after": iterations, "devel_loss": loss, "best": best}])
 
     def size(self) -> int:
-        """Bytes of the log, once all of them are on the disk."""
+        """Bytes of the log, all of which are on the disk."""
         self.flush()
-        with file_errors(self._path):
-            os.fsync(self._file.fileno())
-        return os.fstat(self._file.fileno()).st_size
+        return self._path.stat().st_size if self._path and self._path.exists() else 0
 
-    def _write(self, *found: Mapping[str, Any]) -> None:
-        left = "".join(json.dumps(line) + "\n" for line in found).encode()
-        with file_errors(self._path):
-            while left:  # a disk that is nearly full takes a part of it
-                left = left[self._file.write(left) :]
+    def _write(self, found: Collection[Mapping[str, Any]]) -> None:
+        if self._path and found:
+            append_lines(self._path, found)
 
     def _entry(self, step: TrainingStep, domains: list[str]) -> LogEntry:
         terms = self._turns[step.iteration % len(self._turns)].outer

@@ -4,8 +4,10 @@ Logging, scoring, saving and progress bars live outside it.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +17,7 @@ from torch import Tensor
 from hardner.batch import Ints, Store
 from hardner.episodes import Sources, across, mini_batches, paired
 from hardner.meta.distributed import ALONE, Ranks
-from hardner.meta.methods import Method
+from hardner.meta.methods import Draw, Method
 from hardner.meta.optim import Optimizer, State, clip
 from hardner.meta.outer import Objective, outer_step, query_loss
 from hardner.model.layers import Mode, Params, part_of
@@ -57,50 +59,43 @@ class EpisodeRows(NamedTuple):
     query: Ints  # [M, K]
 
 
-def offsets(sources: Sources) -> dict[str, int]:
-    """Where each domain's sentences begin if all are laid end to end in the domains' order."""
-    sizes = [len(found) for found in sources.sentences.values()]
-    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    return dict(zip(sources.names, map(int, starts), strict=True))
-
-
 def draw_episodes(
     method: Method, sources: Sources, tasks: int, shots: int, seed: int
 ) -> Callable[[int], tuple[Episode, ...]]:
     """What an iteration draws, by its number."""
     steps = max(method.objective.inner.steps, 1)
-
-    def draw(iteration: int) -> tuple[Episode, ...]:
-        if method.draw == "tasks":
-            return paired(sources, shots, seed, iteration, tasks, entities=method.entities)
-        if method.draw == "split":
-            return across(sources, shots, seed, iteration, tasks, steps=steps)
-        mixed = method.draw == "shuffled"
-        return mini_batches(sources, shots, seed, iteration, tasks, mixed=mixed)
-
-    return draw
-
-
-def rows_of(episodes: tuple[Episode, ...], starts: Mapping[str, int], shots: int) -> EpisodeRows:
-    """The episodes of an iteration side by side; short tasks are filled up with -1."""
-
-    def lay(tasks: list[Task]) -> Ints:
-        rows = np.full((len(tasks), shots), -1, np.int64)
-        for row, task in zip(rows, tasks, strict=True):
-            row[: len(task.rows)] = np.array(task.rows) + starts[task.domain]
-        return rows
-
-    steps = len(episodes[0].supports)
-    supports = tuple(lay([e.supports[step] for e in episodes]) for step in range(steps))
-    return EpisodeRows(supports, lay([e.query for e in episodes]))
+    draws: dict[Draw, Callable[..., tuple[Episode, ...]]] = {
+        "tasks": partial(paired, entities=method.entities),
+        "split": partial(across, steps=steps),
+        "shuffled": partial(mini_batches, mixed=True),
+        "in turn": partial(mini_batches, mixed=False),
+    }
+    return lambda iteration: draws[method.draw](sources, shots, seed, iteration, tasks)
 
 
 def drawing(
     method: Method, sources: Sources, tasks: int, shots: int, seed: int
 ) -> Callable[[int], EpisodeRows]:
-    """What `loop` asks for: the rows of an iteration, a pure function of its number."""
-    starts, draw = offsets(sources), draw_episodes(method, sources, tasks, shots, seed)
-    return lambda iteration: rows_of(draw(iteration), starts, shots)
+    """What `loop` asks for: the rows of an iteration, a pure function of its number.
+
+    Rows count the sentences of all domains laid end to end, in the domains' order.
+    """
+    draw = draw_episodes(method, sources, tasks, shots, seed)
+    ends = accumulate(len(found) for found in sources.sentences.values())
+    starts = dict(zip(sources.names, (0, *ends), strict=False))
+
+    def lay(tasks: Sequence[Task]) -> Ints:
+        rows = np.full((len(tasks), shots), -1, np.int64)
+        for row, task in zip(rows, tasks, strict=True):
+            row[: len(task.rows)] = np.array(task.rows) + starts[task.domain]
+        return rows
+
+    def rows_of(iteration: int) -> EpisodeRows:
+        episodes = draw(iteration)
+        supports = zip(*(episode.supports for episode in episodes), strict=True)
+        return EpisodeRows(tuple(map(lay, supports)), lay([e.query for e in episodes]))
+
+    return rows_of
 
 
 class TrainingStep(NamedTuple):

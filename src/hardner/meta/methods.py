@@ -202,20 +202,13 @@ def wpz(s: MethodSettings) -> Method:
 
 
 METHODS: dict[str, Callable[[MethodSettings], Method]] = {
-    "hgda": hgda,
-    "hgda-nes": hgda_nes,
-    "hgda-both": hgda_both,
-    "metaner": metaner,
-    "metaner-without-critic": metaner_without_critic,
-    "metaner-new-only": metaner_new_only,
-    "metaner-maml": metaner_maml,
-    "maml": maml,
-    "multitask": multitask,
-    "multitask-in-turn": multitask_in_turn,
-    "multigranularity": multigranularity,
-    "multigranularity-alternating": multigranularity_alternating,
-    "dann": dann,
-    "wpz": wpz,
+    make.__name__.replace("_", "-"): make
+    for make in (
+        *(hgda, hgda_nes, hgda_both),
+        *(metaner, metaner_without_critic, metaner_new_only, metaner_maml, maml),
+        *(multitask, multitask_in_turn, multigranularity, multigranularity_alternating),
+        *(dann, wpz),
+    )
 }
 """By the name that an experiment's key ``method`` gives; a plugin adds its own."""
 

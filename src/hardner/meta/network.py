@@ -1,12 +1,14 @@
 """The network of an experiment: its tagger, and the parameters that training starts from."""
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
 
 from hardner import checkpoint
+from hardner.corpora import exists
 from hardner.errors import FileError, HardnerError
 from hardner.meta.experiment import Experiment
 from hardner.meta.methods import heads_for
@@ -30,6 +32,8 @@ def build_network(
     """Build the tagger and its first parameters; the same seed gives the same numbers.
 
     Args:
+        experiment: What is trained.
+        source_data: The sentences that it learns from.
         cache: A folder that keeps the vectors of the words at hand from one run to the next.
         reading: Called now and then while word vectors are read.
     """
@@ -39,7 +43,7 @@ def build_network(
     if of.kind in ("bert", "transformer"):
         if not of.folder:
             raise HardnerError(f"encoder.folder: name the folder of the pre-trained {of.kind}")
-        if not Path(of.folder).is_dir():
+        if not exists(Path(of.folder)):
             hint = f"no such folder of a pre-trained {of.kind}; --encoder.folder names another"
             raise FileError(of.folder, hint)
         if of.kind == "bert":
@@ -47,10 +51,9 @@ def build_network(
         else:
             encoder, given = _transformer(of.folder, of.limit)
     else:
-        train = source_data.train.sentences.values()
         letters = of.dimension if of.letters_from_words else of.letters
         encoder = WordEncoder(
-            vocabulary_of([s for found in train for s in found]),
+            vocabulary_of([*chain.from_iterable(source_data.train.sentences.values())]),
             of.dimension,
             of.train_words,
             Characters(letters, of.filters, recurrent=of.recurrent),

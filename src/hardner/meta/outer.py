@@ -2,19 +2,25 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from hardner.batch import Batch
-from hardner.errors import HardnerError
 from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.hypergradient import MetaGradient, check_meta_gradient, implicit
 from hardner.meta.inner import InnerLoop, adapt_tasks, expand_per_task, losses_on
 from hardner.meta.sparse_embedding import gather_rows, scatter_rows
-from hardner.meta.terms import Losses, Term, learners, measure, merged_gradient, separate_gradient
+from hardner.meta.terms import (
+    Losses,
+    Term,
+    learners,
+    measure,
+    merged_gradient,
+    of_parts,
+    separate_gradient,
+)
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 
@@ -37,14 +43,7 @@ class Objective:
     none: all the same."""
 
     def __post_init__(self) -> None:
-        check_meta_gradient(self.meta_gradient, self.inner)
-        if self.meta_gradient == "implicit" and any(
-            (term.on, term.at) != ("query", "new") for term in self.outer
-        ):
-            raise HardnerError(
-                "implicit meta-gradients are of losses on the query set after adaptation; a term "
-                "measured elsewhere has none"
-            )
+        check_meta_gradient(self.meta_gradient, self.inner, self.outer)
 
     @property
     def bilevel(self) -> bool:
@@ -106,23 +105,22 @@ def outer_step(
     values: dict[int, Tensor] = {}
     grads: Params = {}
     # Terms on the same sentences at the same parameters share a forward and a backward pass.
-    order = sorted(range(len(objective.outer)), key=lambda i: _place(objective.outer[i]))
-    for (on, at), group in groupby(order, key=lambda i: _place(objective.outer[i])):
-        indices = list(group)
-        terms = [objective.outer[i] for i in indices]
+    places = [(term.on, term.at) for term in objective.outer]
+    for on, at in sorted(set(places)):
+        terms = {i: term for i, term in enumerate(objective.outer) if places[i] == (on, at)}
         batches = supports if on == "support" else [query]
         for batch in batches:
             losses = _with_shares(losses_on(tagger, batch, mode), objective.shares, batch)
+            own = list(terms.values())
             if through:
-                found = losses(points[at], [t.loss for t in terms], ())
-                slope = separate_gradient(terms, found, _part(start, parts))
+                found = losses(points[at], [t.loss for t in own], ())
+                slope = separate_gradient(own, found, of_parts(start, parts))
             else:
-                leaves = _leaves(_part(points[at], learners(terms)), parts)
-                found = measure(losses, points[at] | leaves, terms)
-                slope = merged_gradient(terms, found, leaves)
+                leaves = _leaves(of_parts(points[at], learners(own)), parts)
+                found = measure(losses, points[at] | leaves, own)
+                slope = merged_gradient(own, found, leaves)
             _add_mean(grads, slope, len(batches))
-            losses_of = {i: found[t.loss].detach() for i, t in zip(indices, terms, strict=True)}
-            _add_mean(values, losses_of, len(batches))
+            _add_mean(values, {i: found[t.loss].detach() for i, t in terms.items()}, len(batches))
     if objective.meta_gradient == "implicit" and objective.bilevel:
         inside = _mean([losses_on(tagger, batch, mode) for batch in supports])
         grads = implicit(inside, points["new"], grads, inner, objective.iterations)
@@ -154,11 +152,8 @@ def task_weights(
     """
     weights = {}
     for part in sorted(learners(terms)):
-        own = [
-            abs(term.signs[part]) * value
-            for term, value in zip(terms, values, strict=True)
-            if part in term.parts
-        ]
+        pairs = zip(terms, values, strict=True)
+        own = [abs(term.signs[part]) * value for term, value in pairs if part in term.parts]
         total = torch.stack(own).sum(0)
         even = torch.full_like(total, 1 / total.shape[0]).detach()
         weights[part] = hardness_weights(total) if weighting == "hardness" else even
@@ -172,16 +167,13 @@ def _with_shares(losses: Losses, shares: Sequence[float], batch: Batch) -> Losse
     # A look-up in a new tensor would wait for the host, and could not be captured.
     scale = torch.stack([share * (batch.domains == i) for i, share in enumerate(shares)]).sum(0)
 
-    def scaled(params: Params, names: Collection[str], cut: Collection[str]) -> dict[str, Tensor]:
-        return {name: scale * value for name, value in losses(params, names, cut).items()}
-
-    return scaled
+    return lambda *asked: {name: scale * loss for name, loss in losses(*asked).items()}
 
 
 def _mean(every: Sequence[Losses]) -> Losses:
     """What successive steps on several supports descend in the long run."""
 
-    def mean(params: Params, names: Collection[str], cut: Collection[str]) -> dict[str, Tensor]:
+    def mean(params: Params, names: Collection[str], cut: Collection[str]) -> Params:
         found = [losses(params, names, cut) for losses in every]
         return {name: torch.stack([f[name] for f in found]).mean(0) for name in names}
 
@@ -193,14 +185,6 @@ def _add_mean(sums: dict[_Key, Tensor], new: Mapping[_Key, Tensor], of: int) -> 
     for key, value in new.items():
         share = value if of == 1 else value / of
         sums[key] = sums[key] + share if key in sums else share
-
-
-def _place(term: Term) -> tuple[str, str]:
-    return term.on, term.at
-
-
-def _part(params: Params, parts: frozenset[str]) -> Params:
-    return {n: p for n, p in params.items() if part_of(n) in parts}
 
 
 def _leaves(params: Params, parts: frozenset[str]) -> Params:

@@ -6,20 +6,19 @@ that was killed at any moment and started again ends as if nothing had happened.
 """
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from io import FileIO
 from math import isfinite
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from hardner.config import Whole, make
+from hardner.config import ConfigTable, Whole, make
 from hardner.errors import FileError, HardnerError
 from hardner.jobs.progress import ProgressCallback, RunProgress
 from hardner.jobs.run_folder import (
+    LOG_FILE,
     MODEL_FOLDER,
     STATE_FOLDER,
     Diverged,
@@ -80,16 +79,13 @@ def run_experiment(
     """
     path, table = Path(folder), experiment.table()
     if not ranks.leads:
-        with Path(os.devnull).open("ab", buffering=0) as log:
-            return _Run(experiment, RunFolder(path), log, on_progress, reading, ranks).go(stop)
+        return _Run(experiment, RunFolder(path), on_progress, reading, ranks).go(stop)
 
-    with (
-        open_run_folder(
-            path, EXPERIMENT_FILE, table, lambda file: read_experiment(file).table(), _FREE
-        ) as held,
-        held.open_log() as log,
-    ):
-        return _Run(experiment, held, log, on_progress, reading, ranks).go(stop)
+    def read(file: Path) -> ConfigTable:
+        return read_experiment(file).table()
+
+    with open_run_folder(path, EXPERIMENT_FILE, table, read, _FREE) as held:
+        return _Run(experiment, held, on_progress, reading, ranks).go(stop)
 
 
 class _Run:
@@ -97,7 +93,6 @@ class _Run:
         self,
         experiment: Experiment,
         folder: RunFolder,
-        log: FileIO,
         on_progress: ProgressCallback,
         reading: ReadProgress | None,
         ranks: Ranks,
@@ -113,6 +108,7 @@ class _Run:
             cache = folder.path.parent / "vectors"
             self.tagger, start = build_network(experiment, self.source_data, cache, reading)
         self.score = self._scorer()
+        log = folder.path / LOG_FILE if ranks.leads else None
         self.log = TrainingLog(log, self.method, self.training)
         self.start_encoder = {n: p for n, p in start.items() if part_of(n) == "encoder"}
         params = {n: p.to(self.device).clone() for n, p in start.items()}

@@ -8,16 +8,19 @@ from itertools import chain
 from pathlib import Path
 
 from hardner.batch import Store, TagSet
-from hardner.catalogue import BENCHMARK
-from hardner.corpora import Corpora, read_folder
+from hardner.catalogue import BENCHMARK, SPLITS, JoinedEntry
+from hardner.corpora import Corpora, folder_row, joined
 from hardner.episodes import Sources
-from hardner.errors import FileError, HardnerError
+from hardner.errors import HardnerError
+from hardner.files import file_errors
 from hardner.meta.experiment import Experiment
 from hardner.model.tagger import Tagger
 from hardner.types import Corpus, Sentence, Span
 
 MIN_MENTIONS = 100
 """Types of a corpus with fewer mentions have no decoder of their own."""
+_SPLITS = ("train", "devel")
+"""Nothing here reads a test file."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,9 @@ def load_source_data(experiment: Experiment) -> SourceData:
     for corpus in _corpora(experiment):
         for name, part in _by_decoder(corpus, experiment.decoder.per):
             # The first devel sentences join train; the last are left for scoring and calibration.
-            joined = int(experiment.data.joined * len(part.devel))
-            train.setdefault(name, []).extend((*part.train, *part.devel[:joined]))
-            devel.setdefault(name, []).extend(part.devel[joined:])
+            cut = int(experiment.data.joined * len(part.devel))
+            train.setdefault(name, []).extend((*part.train, *part.devel[:cut]))
+            devel.setdefault(name, []).extend(part.devel[cut:])
     for name in [name for name, sentences in train.items() if not sentences]:
         raise HardnerError(f"{name} has no sentence to learn from in {experiment.data.root}")
     scored = Sources.of(devel) if any(devel.values()) else None
@@ -109,17 +112,12 @@ def _by_decoder(corpus: Corpus, per: str) -> Iterator[tuple[str, Corpus]]:
 def with_labels(corpus: Corpus, labels: Collection[str]) -> Corpus:
     """The corpus with the mentions of some labels alone."""
 
-    def kept(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
-        return tuple(
-            replace(s, spans=tuple(span for span in s.spans if span.label in labels))
-            if any(span.label not in labels for span in s.spans)
-            else s
-            for s in sentences
-        )
+    def kept(sentence: Sentence) -> Sentence:
+        spans = tuple(span for span in sentence.spans if span.label in labels)
+        return sentence if spans == sentence.spans else replace(sentence, spans=spans)
 
-    return replace(
-        corpus, train=kept(corpus.train), devel=kept(corpus.devel), test=kept(corpus.test)
-    )
+    train, devel, test = (tuple(map(kept, getattr(corpus, split))) for split in SPLITS)
+    return replace(corpus, train=train, devel=devel, test=test)
 
 
 def relabelled(sentence: Sentence, label: str) -> Sentence:
@@ -138,41 +136,38 @@ def _corpora(experiment: Experiment) -> Iterator[Corpus]:
     A corpus of the target's domain is not even opened; one of several domains comes without the
     mentions of the target's.
     """
-    data = experiment.data
-    found, folders = corpora_of(experiment), data.layout == "folders"
-    names = sorted(set(data.corpora or (_folders(data.root) if folders else BENCHMARK)))
-    kept = [name for name in names if not _is_target(name, experiment, found)]
-    if not kept:
-        raise HardnerError(f"no source corpus is left: {', '.join(names)} are of the target")
-    for name in kept:
-        if folders:
-            yield read_folder(Path(data.root, name), ("train", "devel"))
-            continue
-        row, corpus = found.entry(name), found.load(name)
+    data, target = experiment.data, experiment.target.casefold()
+    root, folders = Path(data.root), data.layout == "folders"
+    found = Corpora(root, {}) if folders else corpora_of(experiment)
+    domains = {
+        d.casefold(): d for e in found.entries.values() for d in (e.domain, *e.domains.values())
+    }
+    if target and not folders and target not in domains:
+        known = ", ".join(sorted(domains.values()))
+        raise HardnerError(f"target: no domain is {experiment.target!r}; there are {known}")
+    with file_errors(root):
+        every = [path.name for path in root.iterdir() if path.is_dir()] if folders else BENCHMARK
+    names = sorted(set(data.corpora or every))
+
+    def is_source(name: str) -> bool:
+        row = found.rows.get(name)
+        if isinstance(row, JoinedEntry):
+            return any(map(is_source, row.joins))
+        return found.domain_of(name).casefold() != target
+
+    def read(name: str) -> Corpus:
+        row = found.rows.get(name)
+        if isinstance(row, JoinedEntry):
+            return joined(name, [read(part) for part in row.joins if is_source(part)])
+        row = folder_row(root / name, _SPLITS) if folders else found.entry(name)
+        corpus = found.load(name, splits=_SPLITS)
         # Labels of a corpus may be of other domains than the corpus, the target's among them.
         labels = {span.label for s in (*corpus.train, *corpus.devel) for span in s.spans}
-        target = experiment.target.casefold()
         wanted = {label for label in labels if row.domain_of(label).casefold() != target}
         wanted &= set(data.labels or labels)
-        yield corpus if wanted == labels else with_labels(corpus, wanted)
+        return corpus if wanted == labels else with_labels(corpus, wanted)
 
-
-def _is_target(name: str, experiment: Experiment, found: Corpora) -> bool:
-    """Whether a corpus is of the target domain: its own is, or that of all its labels."""
-    target = experiment.target.casefold()
-    if experiment.data.layout == "folders":
-        return name.casefold() == target
-    rows = found.entries.values()
-    known = {d.casefold(): d for row in rows for d in (row.domain, *row.domains.values())}
-    if target and target not in known:
-        names = ", ".join(sorted(known.values()))
-        raise HardnerError(f"target: no domain is {experiment.target!r}; there are {names}")
-    return found.entry(name).domain.casefold() == target
-
-
-def _folders(root: str) -> list[str]:
-    if not Path(root).is_dir():
-        raise FileError(
-            root, "no such folder; data.root is the one that holds the domains' folders"
-        )
-    return [path.name for path in Path(root).iterdir() if path.is_dir()]
+    kept = [name for name in names if is_source(name)]
+    if not kept:
+        raise HardnerError(f"no source corpus is left: {', '.join(names)} are of the target")
+    return map(read, kept)

@@ -16,7 +16,6 @@ from torch import Tensor
 from hardner.errors import HardnerError
 from hardner.model.layers import Params, part_of
 
-_Named = Mapping[str, Tensor]
 Losses = Callable[[Params, Collection[str], Collection[str]], dict[str, Tensor]]
 """(parameters, names of losses, those that must not reach the encoder) -> one loss a task, [M]."""
 
@@ -53,6 +52,11 @@ def learners(terms: Sequence[Term]) -> frozenset[str]:
     return frozenset().union(*(term.parts for term in terms))
 
 
+def of_parts(params: Params, parts: Collection[str]) -> Params:
+    """The parameters of some parts."""
+    return {name: value for name, value in params.items() if part_of(name) in parts}
+
+
 def adversarial(terms: Sequence[Term]) -> bool:
     """Whether no single function is minimised: a term is ascended, or counts unevenly."""
     signs = [{sign for sign in term.signs.values() if sign} for term in terms]
@@ -69,7 +73,7 @@ def measure(losses: Losses, params: Params, terms: Sequence[Term]) -> dict[str, 
 
 
 def merged_gradient(
-    terms: Sequence[Term], values: _Named, leaves: _Named, create_graph: bool = False
+    terms: Sequence[Term], values: Params, leaves: Params, create_graph: bool = False
 ) -> Params:
     """The signed gradient of all terms at the leaves by one backward pass.
 
@@ -86,13 +90,12 @@ def merged_gradient(
             if part in scale:
                 raise HardnerError(f"two terms move {part}; only the encoder may follow several")
             scale[part] = term.signs[part] / anchor
-    wanted = {n: p for n, p in leaves.items() if part_of(n) in scale or part_of(n) == "encoder"}
-    grads = _gradient(total, wanted, create_graph)
+    grads = _gradient(total, of_parts(leaves, {*scale, "encoder"}), create_graph)
     return {n: g if (s := scale.get(part_of(n), 1.0)) == 1.0 else s * g for n, g in grads.items()}
 
 
 def separate_gradient(
-    terms: Sequence[Term], values: _Named, leaves: _Named, create_graph: bool = False
+    terms: Sequence[Term], values: Params, leaves: Params, create_graph: bool = False
 ) -> Params:
     """The signed gradient by one backward pass a term.
 
@@ -101,7 +104,7 @@ def separate_gradient(
     """
     sums: Params = {}
     for term in terms:
-        wanted = {n: p for n, p in leaves.items() if part_of(n) in term.parts}
+        wanted = of_parts(leaves, term.parts)
         grads = _gradient(values[term.loss].sum(), wanted, create_graph, retain=True)
         sums = add_gradients(sums, {n: term.signs[part_of(n)] * grad for n, grad in grads.items()})
     return sums
@@ -112,9 +115,7 @@ def add_gradients(one: Params, other: Params) -> Params:
     return one | {n: one[n] + grad if n in one else grad for n, grad in other.items()}
 
 
-def _gradient(
-    total: Tensor, leaves: _Named, create_graph: bool, retain: bool | None = None
-) -> Params:
+def _gradient(total: Tensor, leaves: Params, create_graph: bool, retain: bool = False) -> Params:
     if not leaves:
         return {}
     # `materialize_grads`: a parameter that a loss does not touch has a gradient of zero, not None.
