@@ -8,7 +8,7 @@ import tiny
 import torch
 from adapt.test_fit import ROWS, RULE, SEEDS, target
 
-from hardner.adapt.adapter import Adapter, init_target_head
+from hardner.adapt.adapter import Adapter
 from hardner.adapt.cached_layers import cache_lower_layers, mean_decoder, upper_tagger
 from hardner.adapt.fit import fit_samples
 from hardner.adapt.recipe import o_bias_for
@@ -117,8 +117,9 @@ def test_a_new_decoder_starts_as_told(start):
     whole = tiny.tagger("transformer", "crf")
     params = tiny.params(whole)
     rule = replace(RULE, start=start)
-    made, begun = init_target_head(whole, params, TagSet("Device", ("Device",)), rule, [3, 4])
-    assert made.domains == ("Device",)
+    adapter = Adapter(Model(whole, params), TagSet("Device", ("Device",)), rule)
+    begun = adapter.start([Sample((), (seed,)) for seed in (3, 4)])
+    assert adapter.tagger.domains == ("Device",)
     weight = begun["decoder.weight"]
     assert weight.shape == (2, 1, 3, whole.encoder.size)
     if start == "mean":

@@ -233,8 +233,8 @@ def test_small_parts_change_nothing(monkeypatch):
     whole = label_by_teacher(tagger, params, store, MORE)
     monkeypatch.setattr("hardner.adapt.self_training._WORDS_AT_ONCE", {"cpu": 60})
     parts = label_by_teacher(tagger, params, store, MORE)
-    assert torch.allclose(parts.tags, whole.tags, atol=1e-12)
-    assert torch.allclose(parts.steps, whole.steps, atol=1e-12)
+    assert torch.allclose(parts.labels.tags, whole.labels.tags, atol=1e-12)
+    assert torch.allclose(parts.labels.steps, whole.labels.steps, atol=1e-12)
 
 
 def test_sentences_are_ranked_by_what_they_say():

@@ -433,12 +433,6 @@ def test_a_close_call_is_no_reason_to_refuse():
         checks.check_better("Gene", 1.0, 0.99, forecast(poor, None, 40))
 
 
-def test_best_label():
-    assert checks.best_label({}) is None
-    counts = {"A": np.array([[0.0, 1, 1]]), "B": np.array([[1.0, 0, 1]])}
-    assert checks.best_label(counts) == ("B", pytest.approx(2 / 3))
-
-
 @pytest.mark.parametrize("count", [2, 3, 5, 20])
 def test_folds_part_the_sentences_and_spread_the_mentions(count):
     sentences = [Sentence((f"w{i}",), (Span(0, 1, "X"),) * (i % 2)) for i in range(count)]

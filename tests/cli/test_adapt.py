@@ -244,7 +244,7 @@ def test_ctrl_c_leaves_nothing(
     def interrupted(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    owner, name = (fitting, "fit_samples") if where == "fitting" else (checkpoint, "save_file")
+    owner, name = (fitting, "fit_samples") if where == "fitting" else (checkpoint, "save")
     monkeypatch.setattr(owner, name, interrupted)
     out = drugs.with_name("m")
     code, said, err = call("adapt", drugs, "--out", out, "--model", model)

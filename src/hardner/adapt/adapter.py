@@ -30,7 +30,7 @@ from hardner.adapt.self_training import LONGEST_UNLABELLED
 from hardner.batch import Ints, Store, TagSet
 from hardner.model.describe import load_model
 from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Model, Tagger, copy_of_model
+from hardner.model.tagger import Model, copy_of_model
 from hardner.seeds import seed_of
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
@@ -62,7 +62,8 @@ class Adapter:
         """
         self.model, self.tag_set, self.recipe = model, tag_set, recipe
         self._decoder = decoder or {}
-        self.tagger = target_tagger(model.tagger, tag_set, recipe)
+        target = model.tagger.with_domains([tag_set])
+        self.tagger = replace(target, decoder=recipe.decoder or target.decoder)
         self.device = next(iter(model.params.values())).device
         self._rows: dict[Sentence, int] = {}
         self._store: Store | None = None
@@ -75,10 +76,19 @@ class Adapter:
 
     def start(self, samples: Sequence[Sample]) -> Params:
         """The parameters that the fits begin with, each sample with its own decoder."""
-        seeds = [seed_of("decoder", *sample.seed) for sample in samples]
-        _, params = init_target_head(*self.model, self.tag_set, self.recipe, seeds)
-        given = {n: p.expand_as(params[n]) for n, p in self._decoder.items() if n in params}
-        return params | given
+        seeds = (seed_of("decoder", *sample.seed) for sample in samples)
+        fresh = [self.tagger.init_decoder(torch.Generator().manual_seed(seed)) for seed in seeds]
+        decoder = {
+            n: torch.cat([p[n] for p in fresh]).to(self.device) for n in fresh[0]
+        }  # [M, ...]
+        given = self._decoder
+        if self.recipe.start == "zero":
+            decoder = {n: torch.zeros_like(p) for n, p in decoder.items()}
+        elif self.recipe.start == "mean" and len(self.tag_set.labels) == 1:
+            given = mean_decoder(*self.model) | given
+        decoder |= {n: p.expand_as(decoder[n]).clone() for n, p in given.items() if n in decoder}
+        reads = {n: p for n, p in self.model.params.items() if part_of(n) in ("encoder", "frozen")}
+        return reads | decoder
 
     def fit(self, samples: Sequence[Sample], on_step: OnStep | None = None) -> Params:
         """The parameters fitted to each sample, as one computation: fitted parts are [M, ...].
@@ -230,29 +240,6 @@ def _decoder_for(start: Model, label: str) -> Params:
                 own[steps] = own[steps][..., tags]
             return own
     return {}
-
-
-def target_tagger(tagger: Tagger, tag_set: TagSet, recipe: Recipe) -> Tagger:
-    """The network with a decoder for a new type alone."""
-    target = tagger.with_domains([tag_set])
-    return replace(target, decoder=recipe.decoder) if recipe.decoder else target
-
-
-def init_target_head(
-    tagger: Tagger, params: Params, tag_set: TagSet, recipe: Recipe, seeds: Sequence[int]
-) -> tuple[Tagger, Params]:
-    """The network for a new type; the encoder's parameters, and a new decoder for each seed."""
-    target = target_tagger(tagger, tag_set, recipe)
-    device = next(iter(params.values())).device
-    fresh = [target.init_decoder(torch.Generator().manual_seed(seed)) for seed in seeds]
-    decoder = {n: torch.cat([p[n] for p in fresh]).to(device) for n in fresh[0]}  # [M, 1, ...]
-    if recipe.start == "zero":
-        decoder = {n: torch.zeros_like(p) for n, p in decoder.items()}
-    elif recipe.start == "mean" and len(tag_set.labels) == 1:
-        mean = mean_decoder(tagger, params)
-        decoder |= {n: p.expand_as(decoder[n]).clone() for n, p in mean.items() if n in decoder}
-    shared = {n: p for n, p in params.items() if part_of(n) in ("encoder", "frozen")}
-    return target, shared | decoder
 
 
 def add_o_bias(params: Params, o_bias: NDArray[np.float64]) -> Params:

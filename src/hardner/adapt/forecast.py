@@ -13,7 +13,7 @@ the F1 from the number of sentences learnt to another,
 with a prior on its exponent from published learning curves, updated by the model's own curve.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -274,13 +274,6 @@ def check_text(text: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> Non
         raise AdaptationRefused(
             f"the adapted model tags {said / words:.0%} of the words of unlabelled text"
         )
-
-
-def best_label(labels: Mapping[str, _Floats]) -> tuple[str, float] | None:
-    """The model's label that does best in place of the new one, and its F1."""
-    scored = {label: f1_of(counts) for label, counts in labels.items()}
-    best = max(scored, key=lambda label: scored[label], default=None)
-    return None if best is None else (best, scored[best])
 
 
 def chance_of(counts: _Floats, large: HeldOutScores, seen: Forecast, seed: int = 0) -> float:

@@ -97,27 +97,23 @@ class TeacherLabels:
 
     rows: Ints
     """Of a store, [M, N]; -1 for none."""
-    starts: Tensor
-    """The first word of each sentence among all words of the store."""
-    tags: Tensor
-    """As in `SoftLabels`, of all words of the store: [M, words, C]."""
-    steps: Tensor
-    """As in `SoftLabels`, of all its sentences: [M, sentences + 1, C + 1, C + 1]."""
+    labels: SoftLabels
+    """Of each row of the store, [M, sentences + 1, ...]; the last one is for none."""
 
     def repeat(self, times: int) -> "TeacherLabels":
         """Each sample's labels repeated in a row, for its restarts."""
-        if times == 1:
-            return self
-        many = [value.repeat_interleave(times, 0) for value in (self.tags, self.steps)]
-        return replace(self, rows=np.repeat(self.rows, times, 0), tags=many[0], steps=many[1])
+        tags, steps = (
+            value.repeat_interleave(times, 0) if times > 1 else value
+            for value in (self.labels.tags, self.labels.steps)
+        )
+        return TeacherLabels(np.repeat(self.rows, times, 0), SoftLabels(tags, steps))
 
     def of(self, rows: Tensor, batch: Batch) -> SoftLabels:
         """The labels of rows [M, U], padded as the batch whose last sentences they are."""
         task = torch.arange(len(rows), device=rows.device).unsqueeze(1)  # [M, 1]
-        place, there = _places(self.starts, rows, batch.lengths[:, -rows.shape[1] :], batch)
-        flat = task.unsqueeze(-1) * self.tags.shape[1] + place  # [M, U, T]
-        tags = self.tags.flatten(0, 1)[flat] * there.unsqueeze(-1)
-        return SoftLabels(tags, self.steps[task, rows])
+        tags = self.labels.tags[task, rows]  # [M, U, longest, C]
+        wider = batch.tags.shape[-1] - tags.shape[2]
+        return SoftLabels(pad(tags, (0, 0, 0, wider)), self.labels.steps[task, rows])
 
     def losses(
         self, tagger: Tagger, batch: Batch, rows: Tensor, pseudo_label_weight: float, mode: Mode
@@ -146,40 +142,29 @@ class TeacherLabels:
 @torch.no_grad()
 def label_by_teacher(tagger: Tagger, params: Params, store: Store, rows: Ints) -> TeacherLabels:
     """The soft labels that each sample's parameters give its rows [M, N] of the store."""
-    starts, tags, device = store.tags.starts, tagger.tags, store.device
-    nothing = torch.zeros(len(rows), 1, 1, 1, device=device, dtype=params["decoder.weight"].dtype)
-    made = TeacherLabels(
-        rows,
-        starts,
-        nothing[..., 0].repeat(1, len(store.tags.values), tags),
-        nothing.repeat(1, len(starts), tags + 1, tags + 1),
+    tags, device = tagger.tags, store.device
+    like = params["decoder.weight"]
+    sentences, longest = len(store.tags.widths), int(store.tags.widths[rows].max())
+    every = SoftLabels(
+        like.new_zeros(len(rows), sentences, longest, tags),
+        like.new_zeros(len(rows), sentences, tags + 1, tags + 1),
     )
     task = torch.arange(len(rows), device=device).unsqueeze(1)  # [M, 1]
     for some in _alike(store, rows):
         at = torch.from_numpy(some).to(device)
         batch = store.batch(at, store.widths(some.ravel()))
         found = soft_labels(tagger.emissions(params, tagger.encoder(params, batch, SCORING), batch))
-        place, there = _places(starts, at, batch.lengths, batch)
-        whose = task.unsqueeze(-1).expand_as(place)
-        made.tags[whose[there], place[there]] = found.tags[there].to(made.tags.dtype)
-        made.steps[task, at] = found.steps.to(made.steps.dtype)
-    return made
+        wide = min(longest, found.tags.shape[2])
+        every.tags[task, at, :wide] = found.tags[:, :, :wide].to(like.dtype)
+        every.steps[task, at] = found.steps.to(like.dtype)
+    return TeacherLabels(rows, every)
 
 
 def _alike(store: Store, rows: Ints) -> Iterator[Ints]:
     """The rows of all samples in batches of like length."""
     wide = store.tags.widths[rows]
     order = np.take_along_axis(rows, np.argsort(-wide, axis=1, kind="stable"), axis=1)
-    start = 0
-    while start < order.shape[1]:
-        widest = max(store.widths(order[:, start]).values())
-        size = max(1, _WORDS_AT_ONCE[store.device.type] // (widest * len(rows)))
+    most = max(store.widths(rows.ravel()).values()) * len(rows)
+    size = max(1, _WORDS_AT_ONCE[store.device.type] // most)
+    for start in range(0, order.shape[1], size):
         yield np.ascontiguousarray(order[:, start : start + size])
-        start += size
-
-
-def _places(starts: Tensor, rows: Tensor, lengths: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """The places in the store of the words of a batch's rows, [M, U, T], and the padding mask."""
-    there = mask_of(lengths, batch.tags.shape[-1])
-    position = torch.arange(batch.tags.shape[-1], device=rows.device)
-    return (starts[rows].unsqueeze(-1) + position).masked_fill(~there, 0), there

@@ -29,6 +29,7 @@ from hardner.adapt.forecast import (
     count_spans,
     count_steps,
     cross_validate,
+    f1_of,
     find_spans,
     forecast,
 )
@@ -117,7 +118,8 @@ def adapt_predictor(
         raise HardnerError(f"{taken}; name the new type otherwise, or do not keep the model's own")
     taught = _taught(predictor, given)
     before = {n: c for n, c in _scores_as_it_is(predictor, given).items() if n not in taught}
-    known = checks.best_label(before)
+    best = max(before, key=lambda name: f1_of(before[name]), default=None)
+    known = None if best is None else (best, f1_of(before[best]))
     adapter = adapter_for(predictor, given.label, known)
     text: tuple[Sentence, ...] = ()
     if unlabelled is not None:

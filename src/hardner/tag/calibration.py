@@ -4,9 +4,11 @@ A head's distribution over the tags of a sentence is p(y) ~ exp(score(y) / T). T
 does not change what is found; it is chosen so that held-out sentences are as likely as can be.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
+from statistics import fmean
 
 import torch
 from torch import Tensor
@@ -39,10 +41,11 @@ def calibrated(predictor: Predictor, held_out: Mapping[str, Sequence[Sentence]])
     """
     temperatures = list(predictor.temperatures)
     for domain, sentences in held_out.items():
-        if domain not in predictor.tagger.domains:
-            known = ", ".join(predictor.tagger.domains)
+        domains = predictor.tagger.domains
+        if domain not in domains:
+            known = ", ".join(domains)
             raise HardnerError(f"the model has no domain {domain!r}; its domains are {known}")
-        head = predictor.tagger.domains.index(domain)
+        head = domains.index(domain)
         temperatures[head] = fit_temperature(predictor, sentences, head)
     return replace(predictor, temperatures=tuple(temperatures))
 
@@ -135,19 +138,15 @@ def reliability(
     outcomes: Iterable[tuple[float, bool]], bins: int = 10
 ) -> tuple[ReliabilityBin, ...]:
     """The outcomes (`score_outcomes`) by score, in bins of equal width; empty bins are left out."""
-    held: dict[int, list[tuple[float, bool]]] = {}
+    held: dict[int, list[tuple[float, bool]]] = defaultdict(list)
     for score, right in outcomes:
-        held.setdefault(min(int(score * bins), bins - 1), []).append((score, right))
-    return tuple(
-        ReliabilityBin(
-            low=place / bins,
-            high=(place + 1) / bins,
-            count=len(own),
-            confidence=sum(score for score, _ in own) / len(own),
-            accuracy=sum(right for _, right in own) / len(own),
-        )
-        for place, own in sorted(held.items())
-    )
+        held[min(int(score * bins), bins - 1)].append((score, right))
+    found = []
+    for place, own in sorted(held.items()):
+        confidence, accuracy = (fmean(values) for values in zip(*own, strict=True))
+        bounds = place / bins, (place + 1) / bins
+        found.append(ReliabilityBin(*bounds, len(own), confidence, accuracy))
+    return tuple(found)
 
 
 def calibration_error(bins: Sequence[ReliabilityBin]) -> float:

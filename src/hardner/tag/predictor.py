@@ -201,15 +201,9 @@ class Predictor:
         The sentences may be what `encode` made of them. A ``domain`` of the tagger asks its decoder
         alone. Other arguments are those of `pipe`.
         """
-        encoded: EncodedTexts | None = None
-        windows: Iterable[Iterable[Window]]
-        if isinstance(sentences, EncodedSentences):
-            windows, encoded = sentences
-        else:
-            windows = (windows_of_tokens(sentence.tokens) for sentence in sentences)
-        tagged = self._mentions(
-            ((None, own) for own in windows), batch_size, labels, min_score, encoded, domain
-        )
+        given = sentences if isinstance(sentences, EncodedSentences) else self.encode(sentences)
+        cut = ((None, own) for own in given.windows)
+        tagged = self._mentions(cut, batch_size, labels, min_score, given.texts, domain)
         return [
             [(Span(start, end, label), score) for start, end, label, score, _ in mentions]
             for _, mentions in tagged
