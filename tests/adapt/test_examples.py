@@ -80,20 +80,20 @@ def test_the_order_of_the_sentences_does_not_matter():
 
 def test_a_long_sentence_is_learnt_in_parts_and_no_mention_is_cut():
     words = tuple(f"w{i}" for i in range(950))
-    mentions = (Span(0, 2, "X"), Span(198, 203, "X"), Span(398, 399, "X"), Span(949, 950, "X"))
+    mentions = (Span(0, 2, "X"), Span(98, 103, "X"), Span(197, 198, "X"), Span(949, 950, "X"))
     found = examples([Sentence(words, mentions), Sentence(("a",))])
     parts = [s for s in found.sentences if len(s) > 1]
     assert max(map(len, parts)) <= LONGEST_LEARNT
     assert sorted(word for part in parts for word in part.tokens) == sorted(words)
     said = {" ".join(p.tokens[s.start : s.end]) for p in parts for s in p.spans}
     assert said == {" ".join(words[s.start : s.end]) for s in mentions}
-    assert "1 sentences of more than 200 words are learnt in parts" in found.notes
+    assert "1 sentences of more than 100 words are learnt in parts" in found.notes
 
 
 def test_a_mention_longer_than_a_part_stays_whole():
     long = Sentence(tuple(f"w{i}" for i in range(700)), (Span(10, 500, "X"),))
     parts = examples([long]).sentences
-    assert sorted(map(len, parts)) == [10, 200, 490]
+    assert sorted(map(len, parts)) == [10, 100, 100, 490]
 
 
 TEXT = "The p53s were seen. A stent was placed. He went home."

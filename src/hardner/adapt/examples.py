@@ -21,7 +21,7 @@ LabelledData = str | Path | Iterable[Sentence | Document | LabelledText]
 UnlabelledData = str | Path | Iterable[Sentence | Document | str]
 """The same without labels; texts are enough."""
 
-LONGEST_LEARNT = 200
+LONGEST_LEARNT = 100
 """Words of a sentence that is learnt as one: time and memory grow with the longest of a batch."""
 _HARMLESS = ("is empty", "repeats another")
 """Problems of a mention that leave its sentence true without it."""
