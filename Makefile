@@ -45,13 +45,13 @@ test: lint
 INPUTS ?= 100000
 SEED ?= 1
 fuzz: $(TESTED)
-	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED)
+	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED) --record
 
 # Commands that write, each killed KILLS times and stopped in other ways; a full disk and a
 # read-only folder are tried where file systems can be mounted.
 KILLS ?= 100
 crash: $(TESTED)
-	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m crash --kills $(KILLS) --seed $(SEED)
+	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m crash --kills $(KILLS) --seed $(SEED) --record
 
 docs: $(TESTED)
 	@$(BIN)/mkdocs build --strict

@@ -18,6 +18,7 @@ import few_shot
 import forecast
 import picture
 import protocols
+import reliability
 import scale
 import suggest
 import tagging
@@ -33,6 +34,7 @@ PAGES = {
     "docs/suggest.md": suggest.page,
     "docs/model-card.md": bundled.page,
     "docs/limitations.md": forecast.page,
+    "docs/reliability.md": reliability.page,
     "results/ablation.md": ablation.page,
 }
 DRAWN = {"docs/images/headline.svg": picture.svg}

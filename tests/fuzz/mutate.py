@@ -80,7 +80,8 @@ def _changed(rng: Random, name: str, content: bytes, other: bytes) -> bytes:
     if name.endswith((".gz", ".xz")) and rng.random() < 0.8:
         pack, unpack = (gzip.compress, gzip.decompress) if name.endswith(".gz") else _XZ
         try:
-            return pack(_changed(rng, name[:-3], unpack(content), other))
+            plain = _changed(rng, name[:-3], unpack(content), other)
+            return pack(_swollen(rng, plain) if rng.random() < 0.01 else plain)
         except (EOFError, OSError, lzma.LZMAError, zlib.error):
             pass  # damaged before
     structural = next((by for ending, by in _BY_ENDING.items() if name.endswith(ending)), None)
@@ -90,6 +91,13 @@ def _changed(rng: Random, name: str, content: bytes, other: bytes) -> bytes:
         except Exception:
             pass
     return rng.choice(_BYTE_CHANGES)(rng, content, other)
+
+
+def _swollen(rng: Random, content: bytes) -> bytes:
+    """Much from little: a block many times over, which packs to a few kilobytes."""
+    at = rng.randrange(len(content) + 1)
+    block = content[at : at + rng.choice((1, 20, 200))] or b" "
+    return content[:at] + block * (20_000_000 // len(block)) + content[at:]
 
 
 def _lzma(content: bytes) -> bytes:
