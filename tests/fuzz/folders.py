@@ -86,7 +86,7 @@ def folder_kinds(work: Path) -> list[Kind]:
         Kind("BERT folder", [contents(tiny.bert_folder())], BertEncoder.load, 0.1),
         Kind("training run", [_training_run(work)], _go_on_training, 0.2),
         Kind("pre-training run", [_pretraining_run(work, text)], _pretraining(text), 0.2),
-        Kind("run's log", [_log(work)], lambda path: list(read_log(path)), 0.5),
+        Kind("run log", [_log(work)], lambda path: list(read_log(path)), 0.5),
         Kind("results", [_results(work)], _table, 1.0),
         Kind("experiment", _experiments(), _build, 1.0),
         Kind("catalogue", [{"catalogue.toml": CATALOGUE.encode()}], _catalogue, 0.5),
