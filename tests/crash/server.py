@@ -58,7 +58,7 @@ def _become(request: dict[str, Any]) -> None:
         (2, request["err"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
     ):
         os.dup2(os.open(path, flags, 0o644), number)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if most := request.get("file_size"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     if threads := request.get("threads"):
@@ -75,12 +75,13 @@ def _run() -> int:
     """What the interpreter makes of the command, and of what it does at its end."""
     try:
         code: Any = 0
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         main()
     except SystemExit as end:
         code = end.code
-    except BaseException:  # a traceback, which no command may end in
+    except BaseException as error:  # a traceback, which no command may end in
         traceback.print_exc()
-        code = 1
+        code = 130 if isinstance(error, KeyboardInterrupt) else 1
     threading._shutdown()
     atexit._run_exitfuncs()
     return code or 0

@@ -3,6 +3,7 @@
 Seeds are made small, so that thousands of them can be loaded and gone on with.
 """
 
+import hashlib
 import json
 import struct
 from collections.abc import Callable
@@ -82,10 +83,12 @@ def folder_kinds(work: Path) -> list[Kind]:
     predictor("bilstm").save(model)
     job = TagJob(str(model))
     return [
-        Kind("model folder", _models(work), _tag, 1.0),
+        Kind("model folder", _models(work), _tag, 1.0, _with_sums),
         Kind("BERT folder", [contents(tiny.bert_folder())], BertEncoder.load, 0.1),
-        Kind("training run", [_training_run(work)], _go_on_training, 0.2),
-        Kind("pre-training run", [_pretraining_run(work, text)], _pretraining(text), 0.2),
+        Kind("training run", [_training_run(work)], _go_on_training, 0.2, _with_sums),
+        Kind(
+            "pre-training run", [_pretraining_run(work, text)], _pretraining(text), 0.2, _with_sums
+        ),
         Kind("run log", [_log(work)], lambda path: list(read_log(path)), 0.5),
         Kind("results", [_results(work)], _table, 1.0),
         Kind("experiment", _experiments(), _build, 1.0),
@@ -113,6 +116,28 @@ def _models(work: Path) -> list[Files]:
     arguments = held.tensors, held.config, held.files
     checkpoint.save_checkpoint(cut, *arguments, shard_bytes=20_000)
     return [*seeds, contents(cut)]
+
+
+def _with_sums(files: dict[str, bytes]) -> Files:
+    """Sizes and checksums in each ``config.json`` as the files beside it are."""
+    made = dict(files)
+    for name, content in files.items():
+        folder, _, last = name.rpartition("config.json")
+        try:
+            held = json.loads(content) if not last and name.endswith("config.json") else {}
+            for key, sums in (("sizes", len), ("checksums", _sha256)):
+                for inner in held.get(key, {}):
+                    if folder + inner in files:
+                        held[key][inner] = sums(files[folder + inner])
+            if held:
+                made[name] = json.dumps(held).encode()
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            continue  # too damaged to hold any
+    return made
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _tag(path: Path) -> None:
