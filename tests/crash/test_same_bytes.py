@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from crash.commands import COMMANDS
 from crash.hunt import opened
-from crash.trials import Bench
+from crash.trials import Bench, snapshot
 
 from hardner.tag.predictor import BUNDLED_MODEL
 
 TAG = ("tag", "in.jsonl", "--out", "out.jsonl")
-ADAPT = ("adapt", "drugs.tsv", "--model", "start", "--out", "new")
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +58,35 @@ def test_the_order_of_documents(bench: Bench) -> None:
     ]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_adapting_with_the_same_threads(bench: Bench, threads: int) -> None:
-    names = ("new/weights.safetensors", "new/config.json")
-    first = [written(bench, ADAPT, name, threads=threads) for name in names]
-    assert [written(bench, ADAPT, name, threads=threads) for name in names] == first
-    other = (*ADAPT, "--seed", "1")
-    assert written(bench, other, names[0], threads=threads) != first[0]
+def test_adapting(bench: Bench) -> None:
+    blocks = (bench.inputs / "drugs.tsv").read_text().strip("\n").split("\n\n")
+    mixed = random.Random(1).sample(blocks, len(blocks))
+    (bench.inputs / "mixed.tsv").write_text("\n\n".join(mixed) + "\n")
+    one = adapted(bench, threads=1)
+    assert adapted(bench, threads=1) == one
+    assert adapted(bench, threads=2) == one
+    assert adapted(bench, "mixed.tsv") == one
+    assert adapted(bench, "drugs.tsv", "--seed", "1") != one
+
+
+def adapted(
+    bench: Bench, source: str = "drugs.tsv", *options: str, threads: int = 1
+) -> tuple[bytes, bytes]:
+    """The new model."""
+    bench.reset()
+    arguments = ("adapt", source, "--model", "start", "--out", "new", *options)
+    ended = bench.run(arguments, threads=threads)
+    assert ended.code == 0, ended.err
+    weights, config = (bench.folder / "new" / f for f in ("weights.safetensors", "config.json"))
+    return weights.read_bytes(), config.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["train", "pretrain", "evaluate"])
+def test_learning_with_the_same_number_of_threads(bench: Bench, name: str) -> None:
+    (command,) = (command for command in COMMANDS if command.name == name)
+    found = []
+    for _ in range(2):
+        bench.reset()
+        assert bench.run(command.arguments, threads=2).code == 0
+        found.append(snapshot(bench.folder))
+    assert found[0] == found[1]

@@ -67,7 +67,7 @@ class _Worker:
         self._start(numbers.start)
 
     def _start(self, first: int) -> None:
-        self.next, self.heard = first, time.monotonic()
+        self.next, self.made, self.heard = first, False, time.monotonic()
         self.inbox, outbox = _FORK.Pipe(duplex=False)
         left = range(first, self.numbers.stop)
         arguments = self.kind, self.seed, left, self.folder, outbox
@@ -75,16 +75,21 @@ class _Worker:
         self.process.start()
         outbox.close()
 
-    def hear(self) -> Verdict:
-        """The next verdict; of a process that ended on an input, a verdict all the same."""
+    def hear(self) -> Verdict | None:
+        """A verdict; of a process that ended on an input, a verdict all the same."""
         try:
-            verdict: Verdict = self.inbox.recv()
+            said = self.inbox.recv()
         except EOFError:
             self.process.join()
-            verdict = self._death(self.process.exitcode or 0)
+            # One that ended while it made an input, with a library that writes, is no reader's.
+            said = self._death(self.process.exitcode or 0) if self.made else None
             self._start(self.next + 1)
-        self.next, self.heard = verdict.number + 1, time.monotonic()
-        return verdict
+            return said
+        self.made, self.heard = not isinstance(said, Verdict), time.monotonic()
+        if self.made:
+            return None
+        self.next = said.number + 1
+        return said
 
     def hurry(self) -> None:
         """End a process that has said nothing for long."""
@@ -131,7 +136,8 @@ def _verdicts(busy: list[_Worker]) -> Iterator[Verdict]:
     while active:
         for inbox in wait([w.inbox for w in active], timeout=5):
             worker = next(w for w in active if w.inbox is inbox)
-            yield worker.hear()
+            if (verdict := worker.hear()) is not None:
+                yield verdict
         for worker in active:
             worker.hurry()
         active = [worker for worker in active if not worker.done]

@@ -54,11 +54,13 @@ def input_of(kind: Kind, seed: int, number: int) -> Files:
 
 
 def judge_all(kind: Kind, seed: int, numbers: range, folder: Path, out: Connection) -> None:
-    """Judge these inputs in this process, and send each verdict."""
+    """Judge these inputs in this process; send the number of each once it is made, its verdict."""
     with _quiet():
         _limit_memory()
         for number in numbers:
-            out.send(judge(kind.take, input_of(kind, seed, number), folder, number))
+            files = input_of(kind, seed, number)
+            out.send(number)
+            out.send(judge(kind.take, files, folder, number))
 
 
 def judge(take: Callable[[Path], object], files: Files, folder: Path, number: int = 0) -> Verdict:

@@ -97,7 +97,7 @@ def _swollen(rng: Random, content: bytes) -> bytes:
     """Much from little: a block many times over, which packs to a few kilobytes."""
     at = rng.randrange(len(content) + 1)
     block = content[at : at + rng.choice((1, 20, 200))] or b" "
-    return content[:at] + block * (20_000_000 // len(block)) + content[at:]
+    return content[:at] + block * (8_000_000 // len(block)) + content[at:]
 
 
 def _lzma(content: bytes) -> bytes:
