@@ -63,24 +63,18 @@ def _unpacked(spacy: Any, content: bytes) -> Iterator[_Plain]:
     try:
         for doc in spacy.tokens.DocBin().from_bytes(content).get_docs(spacy.vocab.Vocab()):
             spans = (*doc.ents, *doc.spans.get(_GROUP, ()))
+            sents = doc.sents if len(doc) > 1 and doc.has_annotation("SENT_START") else ()
+            words = [[token for token in sent if not token.text.isspace()] for sent in sents]
             yield (
                 str(doc.user_data.get(_ID) or ""),
                 doc.text,
                 sorted({(s.start_char, s.end_char, s.label_, s.kb_id_) for s in spans}),
                 sorted(doc.spans.keys() - {_GROUP}),
-                [_words(sentence) for sentence in _sentences(doc)],
+                [[(t.idx, t.idx + len(t.text)) for t in row] for row in words],
             )
     finally:
         if collecting:  # which spaCy's unpacking stops, and leaves so where it fails
             gc.enable()
-
-
-def _sentences(doc: Any) -> Iterable[Any]:
-    return doc.sents if len(doc) > 1 and doc.has_annotation("SENT_START") else ()
-
-
-def _words(sentence: Any) -> list[Offset]:
-    return [(t.idx, t.idx + len(t.text)) for t in sentence if not t.text.isspace()]
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:

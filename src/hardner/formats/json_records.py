@@ -88,7 +88,8 @@ class Record:
 
     def entity(self, text: str) -> Entity:
         """A mention of the form ``{"start": 0, "end": 5, "label": "Device"}``."""
-        whole, score = self.range(), self.fields.get("score", 1.0)
+        whole, score = self.range(), self.fields.get("score")
+        score = 1.0 if score is None else score
         if isinstance(score, bool) or not isinstance(score, int | float):
             raise self.place.error('"score" is not a number')
         if abs(score) > sys.float_info.max:
@@ -164,7 +165,7 @@ def json_format(
             file.write("[" if array else "")
             for number, document in enumerate(documents):
                 record = encode(document, report, Place(path, document=document.id))
-                file.write(",\n" if array and number else "\n" if array else "")
+                file.write((",\n" if number else "\n") if array else "")
                 file.write(json.dumps(record, ensure_ascii=False, allow_nan=False))
                 file.write("" if array else "\n")
             file.write("\n]\n" if array else "")
@@ -188,7 +189,10 @@ def read_records(path: PathLike) -> Iterator[Record]:
     if head(path).lstrip().startswith("["):
         cursor = JsonCursor(path)
         for place, value in cursor.items():
-            yield _record(value, place)
+            match value:
+                case [str(text), {"entities": list(entities)}]:  # training data of spaCy 2
+                    value = {"text": text, "label": entities}
+            yield Record(value, place)
         cursor.expect_end()
     else:
         for number, line in lines(path):
@@ -198,17 +202,9 @@ def read_records(path: PathLike) -> Iterator[Record]:
 
 def _parsed(line: str, place: Place) -> Record:
     try:
-        value = json.loads(line)
+        return Record(json.loads(line), place)
     except (ValueError, RecursionError) as error:
         raise place.error(_not_json(error)) from None
-    return _record(value, place)
-
-
-def _record(value: Any, place: Place) -> Record:
-    match value:
-        case [str(text), {"entities": list(entities)}]:  # a tuple of spaCy 2's training data
-            return Record({"text": text, "label": entities}, place)
-    return Record(value, place)
 
 
 def _not_json(error: Exception) -> str:

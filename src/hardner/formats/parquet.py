@@ -5,6 +5,7 @@ Other columns are not read; of the fields, all but ``text`` may be missing.
 
 import io
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,22 +39,9 @@ def _read(path: PathLike, report: Report) -> Iterator[Document]:
 def document_of_row(record: dict[str, Any], path: PathLike, number: int) -> Document:
     """The document of a row; without an id, it is named after the file and the row."""
     place = Place(path, number + 1)
-    fields = {name: _filled(value) for name, value in record.items() if value is not None}
-    fields.setdefault("id", f"{stem(path)}-{number + 1}")
-    document = decode_document(Record(fields, place), Report())
+    document = decode_document(Record(record, place), Report())
     check_document(document, place)
-    return document
-
-
-def _filled(value: Any) -> Any:
-    """The value without the nulls in a list and in its structures."""
-    if not isinstance(value, list):
-        return value
-    filled = (item for item in value if item is not None)
-    return [
-        {k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item
-        for item in filled
-    ]
+    return document if document.id else replace(document, id=f"{stem(path)}-{number + 1}")
 
 
 def count_rows(path: PathLike) -> int:
