@@ -211,11 +211,9 @@ class _GraphBuilder:
     def _content(self) -> bytes:
         helper, types = self.onnx.helper, self.onnx.TensorProto
         heads, tags, size = self.weight.shape
-        inputs = {PIECES: ["windows", "pieces"], PLACES: ["sentences", "words"]}
-        outputs = {
-            WORDS: ["sentences", "words", size],
-            EMISSIONS: [heads, "sentences", "words", tags],
-        }
+        inputs = {name: list(_AXES[name].values()) for name in (PIECES, PLACES)}
+        words, emissions = ([*_AXES[name].values()] for name in (WORDS, EMISSIONS))
+        outputs = {WORDS: [*words, size], EMISSIONS: [heads, *emissions, tags]}
         from_array = self.onnx.numpy_helper.from_array
         graph = helper.make_graph(
             self.nodes,

@@ -127,8 +127,7 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        said = " ".join(repr(error).split())[:200]
-        raise HardnerError(f"damaged or newer than this hardner: {said}") from None
+        raise HardnerError(f"damaged or newer than this hardner: {error!r:.200}") from None
 
 
 ENCODERS: dict[str, type[Any]] = {
@@ -277,5 +276,7 @@ def _check_numbers(params: Params) -> None:
     if len(types := {value.dtype for value in params.values()}) > 1:
         raise HardnerError(f"its parameters are of several types: {', '.join(map(str, types))}")
     for name, value in params.items():
-        if not value.is_floating_point() or not value.isfinite().all():
+        # A sum is not finite where a number is not, and takes a tenth of the time.
+        finite = value.sum().isfinite() or value.isfinite().all()
+        if not value.is_floating_point() or not finite:
             raise HardnerError(f"parameter {name} holds what is no finite number; train it anew")

@@ -143,15 +143,16 @@ def bert_network(config: str) -> Any:
         try:
             made = transformers.AutoConfig.for_model(**json.loads(config))
             deepest = max((v for n, v in made.to_dict().items() if n.endswith("layers")), default=0)
-            if deepest <= _MOST_LAYERS:
-                with torch.device("meta"):  # tensors without memory
-                    tried = transformers.AutoModel.from_config(made)
-                if sum(p.numel() for p in tried.parameters()) <= _MOST_NUMBERS:
-                    return _bare(transformers.AutoModel.from_config(made))
+            if deepest > _MOST_LAYERS:
+                raise ValueError(f"{deepest} layers")
+            with torch.device("meta"):  # tensors without memory
+                tried = transformers.AutoModel.from_config(made)
+            if (numbers := sum(p.numel() for p in tried.parameters())) > _MOST_NUMBERS:
+                raise ValueError(f"{numbers} parameters")
+            return _bare(transformers.AutoModel.from_config(made))
         except Exception as error:  # whatever damaged files make a large library raise
-            said = " ".join(repr(error).split())[:200]
-            raise HardnerError(f"its network's configuration is damaged: {said}") from None
-        raise HardnerError("its network's configuration is damaged: larger than any such network")
+            message = f"its network's configuration is damaged: {error!r:.200}"
+            raise HardnerError(message) from None
 
 
 @lru_cache(maxsize=4)

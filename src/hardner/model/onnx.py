@@ -74,4 +74,4 @@ def session(graph: bytes) -> Any:
     try:
         return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime raises no narrower one
-        raise HardnerError(f"damaged graph: {' '.join(str(error).split())[:200]}") from None
+        raise HardnerError(f"damaged graph: {error!s:.200}") from None
