@@ -29,7 +29,7 @@ with unfinished(Path(sys.argv[1])), unfinished(Path(sys.argv[1]), is_dir=True) a
 @pytest.fixture(autouse=True)
 def first_look() -> None:
     """As in a process that has not looked into any folder yet."""
-    module._remove_stale.cache_clear()
+    module._remove_stale_once.cache_clear()
 
 
 def left(folder: Path) -> list[Path]:
@@ -48,7 +48,7 @@ def test_what_a_killed_process_left_goes_and_what_is_at_work_stays(tmp_path: Pat
         assert len(left(tmp_path)) == 2, "they are at work on these"
         process.send_signal(signal.SIGKILL)
     assert len(left(tmp_path)) == 2
-    module._remove_stale.cache_clear()
+    module._remove_stale_once.cache_clear()
     with atomic_write(tmp_path / "b.txt") as file:
         file.write("b")
     assert left(tmp_path) == []

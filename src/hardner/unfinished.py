@@ -20,7 +20,7 @@ def unfinished(folder: Path, *, is_dir: bool = False) -> Iterator[Path]:
     While it is there it is locked, as the system frees a lock however its holder ends. What others
     have left in ``folder`` without a lock is removed first, once a process.
     """
-    _remove_stale(folder)
+    _remove_stale_once(folder)
     path, lock = _made(folder, is_dir)
     try:
         yield path
@@ -67,8 +67,8 @@ def _locked(path: Path) -> int | None:
     return handle
 
 
-@cache
-def _remove_stale(folder: Path) -> None:
+def remove_stale(folder: Path) -> None:
+    """Remove the unfinished files and folders that nobody is at work on."""
     for path in (*folder.glob(f"{TEMPORARY}*.tmp"), *folder.glob(f"{TEMPORARY}*/")):
         # Where folders cannot be swapped in one step, `old` is what the new one was to replace: a
         # process that was killed just then has left the only copy here.
@@ -78,6 +78,9 @@ def _remove_stale(folder: Path) -> None:
             if (lock := _locked(path)) is not None:
                 _remove(path)
                 os.close(lock)
+
+
+_remove_stale_once = cache(remove_stale)  # a look at each file of the folder
 
 
 def _remove(path: Path) -> None:

@@ -19,7 +19,7 @@ import hardner
 from hardner.cli import outputs
 from hardner.errors import FileError
 from hardner.formats import FORMATS, Report, read, write
-from hardner.scale.receipts import fingerprint
+from hardner.scale.resume import fingerprint
 from hardner.scale.tagging import documents_by_input
 from hardner.types import Document
 

@@ -177,7 +177,7 @@ def _tag_here(
             every = chain.from_iterable(documents for _, documents in by_input(sources))
             output.write(every, output.place, labels)
         elif output.growing is None:
-            from hardner.scale.receipts import FinishedInputs
+            from hardner.scale.resume import FinishedInputs
 
             assert output.place is not None
             finished = FinishedInputs(output.place, _settings(job, source_format, output), resume)
@@ -186,7 +186,7 @@ def _tag_here(
                 output.write(documents, targets[source], labels)
                 finished.add(source)
         else:
-            from hardner.scale.receipts import fingerprint, growing_file
+            from hardner.scale.resume import fingerprint, growing_file
 
             stamps = [source if is_standard(source) else fingerprint(source) for source in sources]
             settings = json.dumps([_settings(job, source_format, output), *stamps])
@@ -198,7 +198,7 @@ def _tag_here(
 
 def _settings(job: "TagJob", source_format: str | None, output: Output) -> str:
     """What decides the result, beside the inputs."""
-    from hardner.scale.receipts import fingerprint
+    from hardner.scale.resume import fingerprint
     from hardner.tag.predictor import BUNDLED_MODEL
 
     parts = [fingerprint(job.model or BUNDLED_MODEL), job.labels, job.min_score]

@@ -3,13 +3,15 @@
 import logging
 import os
 import pickle
+import signal
 import socket
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from hardner.errors import HardnerError
 from hardner.scale.tagging import run_in_processes
@@ -31,12 +33,8 @@ _QUIET = {
 """Nothing is reported to anybody, and nothing but our own lines is said."""
 
 
-class RunUnits(Protocol):
-    """A way to have units of work done: ``worker(*arguments)(unit)`` for each, in any order."""
-
-    def __call__(
-        self, units: Iterable[Any], worker: type, arguments: tuple[Any, ...] = ()
-    ) -> Iterator[Any]: ...
+RunUnits = Callable[[Iterable[Any], Callable[[Any], Any]], Iterator[Any]]
+"""Has ``worker(unit)`` done for each unit, in any order; the worker can be sent elsewhere."""
 
 
 @contextmanager
@@ -60,9 +58,9 @@ def running(
         yield partial(run_on_ray, ray, workers=workers, gpu=device != "cpu"), device
 
 
-def run_here(units: Iterable[Any], worker: type, arguments: tuple[Any, ...] = ()) -> Iterator[Any]:
+def run_here(units: Iterable[Any], worker: Callable[[Any], Any]) -> Iterator[Any]:
     """In this process, one after the other."""
-    return map(worker(*arguments), units)
+    return map(worker, units)
 
 
 @contextmanager
@@ -86,7 +84,7 @@ def cluster(address: str | None = None) -> Iterator[Any]:
         own = {}
         _probe(address)
     try:
-        with _stderr_silenced():
+        with _stderr_silenced(), _sigterm_kept():
             ray.init(
                 address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **own
             )
@@ -110,6 +108,15 @@ def _stderr_silenced() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+@contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Ray takes SIGTERM for itself, and would end the process without tidying up."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
 
 
 def _probe(address: str) -> None:
@@ -137,8 +144,7 @@ def _no_cluster(address: str | None, error: Exception | str) -> HardnerError:
 def run_on_ray(
     ray: Any,
     units: Iterable[Any],
-    worker: type,
-    arguments: tuple[Any, ...] = (),
+    worker: Callable[[Any], Any],
     *,
     workers: int = 0,
     gpu: bool = False,
@@ -148,8 +154,7 @@ def run_on_ray(
     Args:
         ray: As `cluster` gives it.
         units: Small things: what is large is read by the workers themselves.
-        worker: A class; ``worker(*arguments)(unit)`` is called in one process of its own each.
-        arguments: Of its constructor.
+        worker: Called with a unit at a time, in several processes with a copy each.
         workers: How many at most; 0 for as many as there is room for.
         gpu: Whether each is to have a GPU.
     """
@@ -162,7 +167,7 @@ def run_on_ray(
     # A block a row, so that a worker asks for the next unit when it is done with one.
     made = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
         _RayWorker,
-        fn_constructor_args=(worker, arguments),
+        fn_constructor_args=(worker,),
         compute=pool,
         num_cpus=1,
         num_gpus=1 if gpu else 0,
@@ -181,8 +186,8 @@ def run_on_ray(
 class _RayWorker:
     """A worker as Ray Data wants it: from a row to a row; what a user can mend is an answer."""
 
-    def __init__(self, worker: type, arguments: tuple[Any, ...]) -> None:
-        self._call = worker(*arguments)
+    def __init__(self, worker: Callable[[Any], Any]) -> None:
+        self._call = worker
 
     def __call__(self, row: dict[str, bytes]) -> dict[str, bytes]:
         try:

@@ -12,6 +12,7 @@ from hardner.errors import FileError
 from hardner.files import atomic_write, file_errors, read_text, sha256
 from hardner.formats import detect
 from hardner.tag.predictor import BUNDLED_MODEL
+from hardner.unfinished import TEMPORARY
 
 PLAN = "plan.json"
 _GROUPS = 256
@@ -112,22 +113,17 @@ def model_checksum(model: str | Path | None) -> str:
 
 def write_plan(plan: ShardPlan, out: Path) -> None:
     """Beside the shards to be."""
-    with file_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
     with atomic_write(out / PLAN) as file:
         file.write(json.dumps(asdict(plan), indent=1, ensure_ascii=False) + "\n")
-
-
-def is_leftover(path: Path) -> bool:
-    """Whether it is half a file that a killed process left."""
-    return path.name.startswith(".hardner-") and path.suffix == ".tmp"
 
 
 def read_plan(out: Path) -> ShardPlan | None:
     """The plan that a folder was begun with, if it was; other files there are an error."""
     path = out / PLAN
     if not path.exists():
-        if out.exists() and (not out.is_dir() or not all(map(is_leftover, out.iterdir()))):
+        # A killed process may have left half a plan, and this one its lock.
+        own = out.is_dir() and all(p.name.startswith(TEMPORARY) for p in out.iterdir())
+        if out.exists() and not own:
             raise FileError(out, f"exists and holds no {PLAN}; name a new folder for the output")
         return None
     try:

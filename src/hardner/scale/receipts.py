@@ -1,97 +1,18 @@
-"""What is done: inputs whose outputs lie finished, and a receipt for each shard of a folder."""
+"""What is done of a folder of shards: a receipt for each, and the manifest that sums them up."""
 
 import json
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from hardner.errors import FileError
-from hardner.files import atomic_write, file_errors, read_json
-from hardner.scale.plan import Shard, ShardPlan, is_leftover
+from hardner.files import atomic_write, file_errors, read_json, sha256
+from hardner.scale.plan import Shard, ShardPlan
+from hardner.unfinished import remove_stale
 
-_JOURNAL = ".hardner-tag"
-"""The file of a folder of outputs that says which inputs are done."""
 _RECEIPTS, _ATTEMPTS = "receipts", "attempts"
-_BLOCK = 1 << 20
-
-
-def fingerprint(path: str | Path) -> str:
-    """Of a file or folder: where it is, and its sizes and times; nothing of it is read."""
-    path = Path(path).resolve()
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    with file_errors(path):
-        seen = [(str(f), s.st_size, s.st_mtime_ns) for f in files if (s := f.stat())]
-    return sha256(json.dumps([str(path), seen]).encode()).hexdigest()
-
-
-class FinishedInputs:
-    """The inputs whose outputs lie finished in a folder, for the same settings."""
-
-    def __init__(self, folder: Path, settings: str, resume: bool) -> None:
-        """Args: ``resume`` says whether what an earlier run has finished counts."""
-        self._path, self._settings = folder / _JOURNAL, settings
-        with file_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            if not resume:
-                self._path.unlink(missing_ok=True)
-            lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
-        self._done = set(lines)
-
-    def holds(self, source: str, target: Path) -> bool:
-        """Whether an input, as it is now, is done and its output still there."""
-        return self._line(source) in self._done and target.exists()
-
-    def add(self, source: str) -> None:
-        """Call it when the output is in its place."""
-        with file_errors(self._path), self._path.open("a", encoding="utf-8") as file:
-            file.write(self._line(source) + "\n")
-            # On the disk before the next input is begun, so that a crash repeats one at most.
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _line(self, source: str) -> str:
-        # Folders of earlier versions are gone on with, so these names stay.
-        held = {"input": source, "job": self._settings, "stamp": fingerprint(source)}
-        return json.dumps(held)
-
-
-@contextmanager
-def growing_file(path: Path, settings: str, resume: bool) -> Iterator[tuple[BinaryIO, int]]:
-    """A file of lines, and how many an earlier run has written, to go on with.
-
-    It takes its place when the block ends well. Until then it is ``NAME.part``, and
-    ``NAME.part.job`` holds the settings.
-    """
-    part, note = (path.with_name(path.name + ending) for ending in (".part", ".part.job"))
-    with file_errors(path):
-        done = _whole_lines(part, note, settings) if resume and part.exists() else 0
-        note.write_text(settings, "utf-8")
-        with part.open("ab" if done else "wb") as file:
-            yield file, done
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        note.unlink()
-
-
-def _whole_lines(part: Path, note: Path, settings: str) -> int:
-    """How many there are; half a line behind them is cut off."""
-    if not note.exists() or note.read_text("utf-8") != settings:
-        message = "was begun for other inputs or settings; without --resume it is begun anew"
-        raise FileError(part, message)
-    count = end = at = 0
-    with part.open("r+b") as file:
-        while block := file.read(_BLOCK):
-            count += block.count(b"\n")
-            end = at + last + 1 if (last := block.rfind(b"\n")) >= 0 else end
-            at += len(block)
-        file.truncate(end)
-    return count
 
 
 class ShardAttempts:
@@ -104,11 +25,14 @@ class ShardAttempts:
     def __init__(self, out: Path, shard: Shard) -> None:
         self._path = out / _ATTEMPTS / f"{shard.name}.json"
         held = read_json(self._path) if self._path.exists() else {}
-        self._begun = int(held.get("begun", 0)) + 1
-        self._deaths: dict[str, int] = dict(held.get("deaths", {}))
+        try:
+            self._begun = int(held.get("begun", 0)) + 1
+            self._deaths = Counter(held.get("deaths", {}))
+        except (TypeError, ValueError):
+            raise FileError(self._path, "damaged; remove it") from None
         # A document that is still written down as begun was the last thing its process did.
         if (last := held.get("at")) is not None:
-            self._deaths[last] = self._deaths.get(last, 0) + 1
+            self._deaths[str(last)] += 1
         self._write(None)
 
     @property
@@ -118,7 +42,7 @@ class ShardAttempts:
 
     def blames(self, number: int) -> bool:
         """Whether a document has ended its process before."""
-        return self._deaths.get(str(number), 0) >= 2
+        return self._deaths[str(number)] >= 2
 
     def begin(self, number: int) -> None:
         """A document is about to be tagged."""
@@ -156,7 +80,7 @@ class Receipt:
     """Which document of the source it begins with, from 1."""
     documents: int
     entities: int
-    bad: tuple[BadDocument, ...]
+    bad: Sequence[BadDocument]
     notes: Mapping[str, int]
     """What could not be kept in reading and writing, counted by reason."""
     bytes: int
@@ -189,44 +113,64 @@ def write_receipt(out: Path, receipt: Receipt) -> None:
         file.write(json.dumps(asdict(receipt), ensure_ascii=False) + "\n")
 
 
-def _read_receipt(out: Path, shard: Shard) -> dict[str, Any]:
-    return read_json(out / _RECEIPTS / f"{shard.name}.json")
+def _read_receipt(out: Path, shard: Shard) -> Receipt | None:
+    """The receipt of a shard, if it has one."""
+    path = out / _RECEIPTS / f"{shard.name}.json"
+    if not path.exists():
+        return None
+    try:
+        raw = read_json(path)
+        raw["bad"] = [BadDocument(**one) for one in raw["bad"]]
+        raw["notes"] = {reason: int(count) for reason, count in raw["notes"].items()}
+        raw |= {name: int(raw[name]) for name in ("first", "documents", "entities", "bytes")}
+        return Receipt(**raw)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        message = "damaged; remove it, and the same command makes its shard again"
+        raise FileError(path, message) from None
 
 
 def missing_shards(out: Path, shards: Sequence[Shard]) -> list[Shard]:
     """Shards without a receipt, or whose file is not as its receipt says."""
-    return [shard for shard in shards if not _is_intact(out, shard)]
+    return [
+        shard for shard in shards if not _is_intact(out / shard.name, _read_receipt(out, shard))
+    ]
 
 
-def _is_intact(out: Path, shard: Shard) -> bool:
-    file = out / shard.name
-    if not (out / _RECEIPTS / f"{shard.name}.json").exists() or not file.exists():
+def _is_intact(file: Path, receipt: Receipt | None) -> bool:
+    if receipt is None or not file.exists() or file.stat().st_size != receipt.bytes:
         return False
-    # The size tells a shard that was cut short; its checksum would take reading all of it.
-    return bool(file.stat().st_size == _read_receipt(out, shard)["bytes"])
+    return sha256(file) == receipt.sha256
 
 
 def write_manifest(out: Path, plan: ShardPlan) -> Summary:
     """Writes the manifest, and the bad documents as one file, from the receipts."""
-    total: Counter[str] = Counter()
-    notes: Counter[str] = Counter(plan.notes)
-    rows: list[dict[str, Any]] = []
-    bad: list[dict[str, Any]] = []
-    for shard in plan.shards():
-        receipt = _read_receipt(out, shard)
-        bad += (own := receipt.pop("bad"))
-        notes.update(receipt.pop("notes"))
-        total.update(documents=receipt["documents"], entities=receipt["entities"])
-        rows.append({**receipt, "bad": len(own)})
+    receipts = [receipt for shard in plan.shards() if (receipt := _read_receipt(out, shard))]
+    bad = [asdict(document) for receipt in receipts for document in receipt.bad]
     if bad:
         with atomic_write(out / "bad.jsonl") as file:
             file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in bad)
-    counts = len(rows), total["documents"], total["entities"], len(bad)
-    summary = Summary(*counts, dict(sorted(notes.items())))
-    table = {**asdict(summary), "settings": asdict(plan.settings), "shards": rows}
+    notes = sum((Counter(receipt.notes) for receipt in receipts), Counter(plan.notes))
+    summary = Summary(
+        shards=len(receipts),
+        documents=sum(receipt.documents for receipt in receipts),
+        entities=sum(receipt.entities for receipt in receipts),
+        bad=len(bad),
+        notes=dict(sorted(notes.items())),
+    )
+    table = {
+        **asdict(summary),
+        "settings": asdict(plan.settings),
+        "shards": [_row(receipt) for receipt in receipts],
+    }
     with atomic_write(out / "manifest.json") as file:
         file.write(json.dumps(table, indent=1, ensure_ascii=False) + "\n")
-    # All is done, so no other process can be writing one of these.
-    for path in filter(is_leftover, out.rglob("*")):
-        path.unlink(missing_ok=True)
+    for folder in (out, out / _RECEIPTS, out / _ATTEMPTS):
+        remove_stale(folder)  # of workers that were killed meanwhile
     return summary
+
+
+def _row(receipt: Receipt) -> dict[str, Any]:
+    """A receipt as the manifest shows it: without texts."""
+    row = {**asdict(receipt), "bad": len(receipt.bad)}
+    del row["notes"]
+    return row

@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,13 +28,18 @@ _SYSTEMATIC = 8
 """So many failures in a block, if they are more than half of it, are no fault of the documents."""
 
 
-class CountWorker:
-    """Counts the documents of an input, and what could not be kept in reading it."""
-
-    def __call__(self, source: Input) -> tuple[str, int, dict[str, int]]:
-        report = Report()
-        with file_errors(source.path):
-            return source.path, _count(source, report), dict(report.counts)
+def count_documents(source: Input) -> tuple[str, int, dict[str, int]]:
+    """An input's path, its documents, bad ones too, and what could not be kept in reading it."""
+    report = Report()
+    with file_errors(source.path):
+        if source.format == "parquet":
+            count = parquet.count_rows(source.path)
+        elif _is_by_line(source):
+            # What a line cannot keep is told when its shard is made.
+            count = sum(1 for _, line in lines(source.path) if line.strip())
+        else:
+            count = sum(1 for _ in read(source.path, source.format, report=report))
+    return source.path, count, dict(report.counts)
 
 
 class ShardsMade(NamedTuple):
@@ -46,15 +51,17 @@ class ShardsMade(NamedTuple):
     """Why the others could not be read; empty where there are none."""
 
 
+@dataclass(frozen=True)
 class ShardWorker:
     """Makes groups of shards of one input."""
 
-    def __init__(self, job: TagJob, out: Path, to: str) -> None:
-        self._job, self._out, self._to = job, out, to
+    job: TagJob
+    out: Path
+    to: str
 
     def __call__(self, group: Sequence[Shard]) -> ShardsMade:
         # A worker before this one may have died in the middle of the group.
-        missing = missing_shards(self._out, group)
+        missing = missing_shards(self.out, group)
         if not missing:
             return ShardsMade(len(group), 0, "")
         source, made, documents = group[0].source, len(group) - len(missing), 0
@@ -73,7 +80,7 @@ class ShardWorker:
 
     def _make(self, shard: Shard, items: Iterator[tuple[int, Any]]) -> int:
         """Tags the documents of a shard; its file is whole before its receipt is there."""
-        report, attempts = Report(), ShardAttempts(self._out, shard)
+        report, attempts = Report(), ShardAttempts(self.out, shard)
         bad: list[BadDocument] = []
         documents = entities = 0
 
@@ -85,8 +92,8 @@ class ShardWorker:
                 entities += len(document.entities)
                 yield document
 
-        target = self._out / shard.name
-        write(counted(), target, self._to, report=report)
+        target = self.out / shard.name
+        write(counted(), target, self.to, report=report)
         receipt = Receipt(
             name=shard.name,
             source=shard.source.path,
@@ -99,7 +106,7 @@ class ShardWorker:
             sha256=sha256(target),
             worker=f"{socket.gethostname()}:{os.getpid()}",
         )
-        write_receipt(self._out, receipt)
+        write_receipt(self.out, receipt)
         attempts.finish()
         return documents
 
@@ -120,7 +127,7 @@ class ShardWorker:
                     continue
                 attempts.begin(number)
             try:
-                made = list(self._job.tag([document for _, document in block]))
+                made = list(self.job.tag([document for _, document in block]))
             except Exception:  # whatever it is, the other documents of the block are not to blame
                 made = self._one_by_one(block, path, bad)
             yield from made
@@ -132,7 +139,7 @@ class ShardWorker:
         failed: list[BadDocument] = []
         for number, document in block:
             try:
-                made += self._job.tag([document])
+                made += self.job.tag([document])
             except Exception as error:
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
                 failed.append(BadDocument(path, number + 1, document.id, reason, document.text))
@@ -141,16 +148,6 @@ class ShardWorker:
             raise HardnerError(f"{path}: {many}, the first with {failed[0].error}")
         bad += failed
         return made
-
-
-def _count(source: Input, report: Report) -> int:
-    """How many documents an input holds, bad ones counted; it is read once from end to end."""
-    if source.format == "parquet":
-        return parquet.count_rows(source.path)
-    if _is_by_line(source):
-        # What a line cannot keep is told when its shard is made.
-        return sum(1 for _, line in lines(source.path) if line.strip())
-    return sum(1 for _ in read(source.path, source.format, report=report))
 
 
 def _read_items(source: Input, start: int, stop: int) -> Iterator[tuple[int, Any]]:

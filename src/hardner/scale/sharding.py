@@ -24,7 +24,8 @@ from hardner.scale.receipts import (
     missing_shards,
     write_manifest,
 )
-from hardner.scale.shard_worker import CountWorker, ShardWorker
+from hardner.scale.resume import sole_writer
+from hardner.scale.shard_worker import ShardWorker, count_documents
 from hardner.scale.tagging import TagJob, list_inputs
 
 _FORMATS = ("jsonl", "parquet")
@@ -90,27 +91,31 @@ def tag_files(
     if begun is not None:
         refuse_other_settings(folder, begun.settings, settings)
     with running(engine, job.device, workers, address) as (run, device):
-        plan = begun or _planned(settings, folder, run)
+        plan = begun or _planned(settings, run)
         if engine != "local":
             model = None if job.model is None else str(Path(job.model).resolve())
             job = replace(job, model=model, device=device)
-        _make_shards(plan, job, folder, run, on_progress)
-    return write_manifest(folder, plan)
+        with sole_writer(folder, is_dir=True):
+            # Another process may have begun meanwhile.
+            if (begun := read_plan(folder)) is None:
+                write_plan(plan, folder)
+            else:
+                refuse_other_settings(folder, begun.settings, settings)
+            _make_shards(plan, job, folder, run, on_progress)
+            return write_manifest(folder, plan)
 
 
-def _planned(settings: TagSettings, folder: Path, run: RunUnits) -> ShardPlan:
+def _planned(settings: TagSettings, run: RunUnits) -> ShardPlan:
     """Counts the documents of all inputs; nothing is written where one cannot be read."""
     small = sum(source.bytes for source in settings.inputs) < _SMALL
     counts: dict[str, int] = {}
     notes: Counter[str] = Counter()
     # Units come back in any order, so counts are kept by path.
-    for path, count, own in (run_here if small else run)(settings.inputs, CountWorker):
+    for path, count, own in (run_here if small else run)(settings.inputs, count_documents):
         counts[path] = count
         notes.update(own)
     found = tuple(counts[source.path] for source in settings.inputs)
-    plan = ShardPlan(settings, found, dict(notes))
-    write_plan(plan, folder)
-    return plan
+    return ShardPlan(settings, found, dict(notes))
 
 
 def _make_shards(
@@ -127,8 +132,8 @@ def _make_shards(
     done, documents = len(shards) - len(missing), 0
     on_progress(ShardProgress(done, len(shards), documents))
     failed: list[str] = []
-    arguments = job, out, plan.settings.to
-    for made in run(group_shards(missing), ShardWorker, arguments) if missing else ():
+    worker = ShardWorker(job, out, plan.settings.to)
+    for made in run(group_shards(missing), worker) if missing else ():
         done, documents = done + made.shards, documents + made.documents
         on_progress(ShardProgress(done, len(shards), documents))
         failed += [made.failed] if made.failed else []

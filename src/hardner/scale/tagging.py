@@ -163,15 +163,9 @@ class TagJob:
             documents, batch_size=self.batch_size, labels=self.labels, min_score=self.min_score
         )
 
-
-class DocumentTagger:
-    """A worker whose units are some documents."""
-
-    def __init__(self, job: TagJob) -> None:
-        self._job = job
-
-    def __call__(self, documents: list[Document]) -> list[Document]:
-        return list(self._job.tag(documents))
+    def __call__(self, documents: Sequence[Document]) -> list[Document]:
+        """As a worker whose units are some documents."""
+        return list(self.tag(documents))
 
 
 def tag_with_workers(
@@ -183,7 +177,7 @@ def tag_with_workers(
         yield from job.tag(documents)
         return
     factor = _GPU_FACTOR if job.predictor.device.startswith("cuda") else 1
-    for tagged in run_in_processes(_chunks(documents, factor), DocumentTagger, (job,), workers):
+    for tagged in run_in_processes(_chunks(documents, factor), job, workers):
         yield from tagged
 
 
@@ -201,13 +195,13 @@ def _chunks(documents: Iterable[Document], factor: int) -> Iterator[list[Documen
 
 
 def run_in_processes(
-    units: Iterable[Any], worker: type, arguments: tuple[Any, ...] = (), workers: int = 2
+    units: Iterable[Any], worker: Callable[[Any], Any], workers: int
 ) -> Iterator[Any]:
     """By several processes of this machine; results are in the order of the units."""
     threads = max(1, (os.cpu_count() or 1) // workers)
     context = get_context("spawn")  # a fork of a process whose torch has threads may hang
     stop = context.Event()
-    pool = ProcessPoolExecutor(workers, context, _start, (worker, arguments, threads, stop))
+    pool = ProcessPoolExecutor(workers, context, _start, (worker, threads, stop))
     queue: deque[Future[Any]] = deque()
     try:
         for unit in units:
@@ -230,14 +224,14 @@ _own: tuple[Callable[[Any], Any], Event] | None = None
 """What this process does with a unit, and whether it is to stop."""
 
 
-def _start(worker: type, arguments: tuple[Any, ...], threads: int, stop: Event) -> None:
+def _start(worker: Callable[[Any], Any], threads: int, stop: Event) -> None:
     """Make a process ready; Ctrl-C is its parent's business."""
     import torch
 
     global _own
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
-    _own = worker(*arguments), stop
+    _own = worker, stop
 
 
 def _work(unit: Any) -> Any:
