@@ -255,7 +255,7 @@ def atomic_binary(path: PathLike) -> Iterator[BinaryIO]:
 
     It is compressed where its name ends in .gz or .xz.
     """
-    with file_errors(path):
+    with file_errors("<standard output>" if is_standard(path) else path):
         if is_standard(path):
             with _passed_on(sys.stdout.buffer) as file:
                 yield file

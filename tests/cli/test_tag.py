@@ -159,7 +159,7 @@ def test_files_that_would_be_lost_are_refused(call: Command, tmp_path: Path, cor
         code, _, err = call("tag", corpus, "--model", MODEL, "--out", out)
         assert (code, err) == (
             1,
-            f"hardner: {corpus}: is read, so it cannot be --out as well; name another\n",
+            f"hardner: {corpus}: is read, so it cannot be written as well; name another\n",
         )
 
 
@@ -291,7 +291,7 @@ def test_a_full_disk_is_one_line(corpus: Path, tmp_path: Path) -> None:
         )
     assert (done.returncode, done.stderr) == (
         1,
-        "hardner: <standard output>: No space left on device\n",
+        "hardner: <standard output>: no space left on the device\n",
     )
     done = subprocess.run(
         command(corpus, "--out", "/dev/full", "--to", "conll"),

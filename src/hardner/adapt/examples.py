@@ -183,7 +183,9 @@ def _once(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
         first = seen.setdefault(sentence.tokens, sentence)
         if first.spans != sentence.spans:
             one, other = (_said(s) for s in (first, sentence))
-            differ = f"it occurs twice and is labelled differently, {one} and {other}; mend one"
+            differ = (
+                f"it occurs twice and is labelled differently, {one} and {other}; fix one of them"
+            )
             raise HardnerError(f"{_where(sentence)}: {differ}")
     return tuple(seen.values())
 

@@ -1,25 +1,31 @@
 """The command ``hardner``: one short file per sub-command, errors as one line on stderr.
 
 Exit codes: 0 done, 1 the input or the machine stood in the way, 2 the command line is wrong,
-130 interrupted by the user.
+130 interrupted by the user, 143 ended by SIGTERM.
 """
 
+import errno
 import os
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from hardner import __version__
 from hardner.cli.adapt import adapt_command
+from hardner.cli.common import interrupted_code, sigterm_as_ctrl_c
 from hardner.cli.convert import convert_command
 from hardner.cli.corpora import corpora_command
 from hardner.cli.distil import distil_command
 from hardner.cli.errors import errors_command
 from hardner.cli.evaluate import evaluate_command
+from hardner.cli.example import example_command
 from hardner.cli.export import export_command
 from hardner.cli.hardness import hardness_command
 from hardner.cli.model import model_app
+from hardner.cli.options import PlainCommand, PlainGroup
 from hardner.cli.pretrain import pretrain_app
 from hardner.cli.results import plot_command, table_command
 from hardner.cli.serve import serve_command
@@ -27,6 +33,7 @@ from hardner.cli.suggest import suggest_command
 from hardner.cli.tag import tag_command
 from hardner.cli.train import TRAIN_CONTEXT, experiments_command, train_command
 from hardner.errors import HardnerError
+from hardner.files import file_errors
 
 # Read when torch is loaded, which commands do late: how long a thread looks out for work before it
 # sleeps, in rounds of GNU's OpenMP and milliseconds of LLVM's. As long as by default makes all many
@@ -37,6 +44,7 @@ os.environ.setdefault("KMP_BLOCKTIME", "1")
 app = typer.Typer(
     name="hardner",
     help="Hardness-guided biomedical NER: a working tagger from 5 to 100 labelled sentences.",
+    cls=PlainGroup,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -54,7 +62,7 @@ def _show_version(wanted: bool) -> None:
 def root(
     version: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
@@ -62,42 +70,70 @@ def root(
     """Hardness-guided biomedical NER: a working tagger from 5 to 100 labelled sentences."""
 
 
+_command = partial(app.command, cls=PlainCommand)
+_group = partial(app.add_typer, cls=PlainGroup)
 _EVERYDAY, _DEPLOYMENT, _RESEARCH = "Everyday", "Workbench and deployment", "Research"
 
 # Help lists the groups, and the commands of each, in the order in which they stand here.
-app.command("tag", rich_help_panel=_EVERYDAY)(tag_command)
-app.command("adapt", rich_help_panel=_EVERYDAY)(adapt_command)
-app.command("suggest", rich_help_panel=_EVERYDAY)(suggest_command)
-app.command("convert", rich_help_panel=_EVERYDAY)(convert_command)
-app.command("serve", rich_help_panel=_DEPLOYMENT)(serve_command)
-app.command("export", rich_help_panel=_DEPLOYMENT)(export_command)
-app.command("distil", rich_help_panel=_DEPLOYMENT)(distil_command)
-app.add_typer(model_app, name="model", rich_help_panel=_DEPLOYMENT)
-app.command("corpora", rich_help_panel=_RESEARCH)(corpora_command)
-app.command("experiments", rich_help_panel=_RESEARCH)(experiments_command)
-app.command("train", context_settings=TRAIN_CONTEXT, rich_help_panel=_RESEARCH)(train_command)
-app.add_typer(pretrain_app, name="pretrain", rich_help_panel=_RESEARCH)
-app.command("evaluate", rich_help_panel=_RESEARCH)(evaluate_command)
-app.command("errors", rich_help_panel=_RESEARCH)(errors_command)
-app.command("hardness", rich_help_panel=_RESEARCH)(hardness_command)
-app.command("table", rich_help_panel=_RESEARCH)(table_command)
-app.command("plot", rich_help_panel=_RESEARCH)(plot_command)
+_command("tag", rich_help_panel=_EVERYDAY)(tag_command)
+_command("adapt", rich_help_panel=_EVERYDAY)(adapt_command)
+_command("suggest", rich_help_panel=_EVERYDAY)(suggest_command)
+_command("convert", rich_help_panel=_EVERYDAY)(convert_command)
+_command("example", rich_help_panel=_EVERYDAY)(example_command)
+_command("serve", rich_help_panel=_DEPLOYMENT)(serve_command)
+_command("export", rich_help_panel=_DEPLOYMENT)(export_command)
+_command("distil", rich_help_panel=_DEPLOYMENT)(distil_command)
+_group(model_app, name="model", rich_help_panel=_DEPLOYMENT)
+_command("corpora", rich_help_panel=_RESEARCH)(corpora_command)
+_command("experiments", rich_help_panel=_RESEARCH)(experiments_command)
+_command("train", context_settings=TRAIN_CONTEXT, rich_help_panel=_RESEARCH)(train_command)
+_group(pretrain_app, name="pretrain", rich_help_panel=_RESEARCH)
+_command("evaluate", rich_help_panel=_RESEARCH)(evaluate_command)
+_command("errors", rich_help_panel=_RESEARCH)(errors_command)
+_command("hardness", rich_help_panel=_RESEARCH)(hardness_command)
+_command("table", rich_help_panel=_RESEARCH)(table_command)
+_command("plot", rich_help_panel=_RESEARCH)(plot_command)
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of writing to an open file that no name comes with."""
 
 
 def main() -> None:
     """Run the command line; never ends in a traceback for something the user can mend."""
     try:
+        with sigterm_as_ctrl_c():
+            code = _run()
+    except KeyboardInterrupt:  # outside of the command itself
+        code = 130
+    sys.exit(interrupted_code() if code == 130 else code)
+
+
+def _run() -> int:
+    try:
         code = app(prog_name="hardner", standalone_mode=False)
-        sys.stdout.flush()
+        with file_errors("<standard output>"):
+            sys.stdout.flush()
+        return code or 0
     except HardnerError as error:
-        code = _refuse(str(error), 1)
+        return _refuse(str(error), 1)
     except typer.TyperException as error:
-        code = _refuse(_usage(error), error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output has left (`| head`): nothing to say, and nothing to flush.
+        return _refuse(_usage(error), error.exit_code)
+    except BrokenPipeError:  # the reader of our output has left (`| head`): nothing to say
+        return 1
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        return _refuse(f"cannot write: {error.strerror}", 1)
+    finally:
+        _give_up_stuck_output()
+
+
+def _give_up_stuck_output() -> None:
+    """Keep Python from failing once more at its end, with what it could not write before."""
+    try:
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
-    sys.exit(code)
 
 
 def _usage(error: typer.TyperException) -> str:

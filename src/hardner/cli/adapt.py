@@ -1,6 +1,5 @@
 """``hardner adapt``: from a few labelled sentences of a new type to a model for it."""
 
-import json
 import shlex
 import time
 from collections.abc import Iterator
@@ -10,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from hardner.cli.common import (
-    DEVICE_OPTION,
-    SOURCE_FORMAT_OPTION,
     check_model_folder,
-    interruptible,
     keep_freed_memory,
     message_on_interrupt,
+    print_json,
     progress_bar,
-    stderr,
+    warn,
     warnings_on_stderr,
 )
+from hardner.cli.options import DEVICE_OPTION, JSON_OPTION, SEED_OPTION, SOURCE_FORMAT_OPTION
 from hardner.errors import FileError, HardnerError
 from hardner.files import shown_path
 from hardner.formats import Report, read
@@ -42,48 +41,40 @@ _UNTIMED = 5
 
 def adapt_command(
     labelled: Annotated[
-        str,
-        typer.Argument(metavar="LABELLED", help="A file or folder in any format; - is stdin."),
+        str, Argument(metavar="LABELLED", help="Labelled sentences in any format; - is stdin.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the new model.")],
+    out: Annotated[Path, Option(metavar="DIR", help="Folder for the new model.")],
     label: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="What to learn, if LABELLED has several labels."),
+        str | None, Option(metavar="NAME", help="Entity type to learn, if LABELLED has several.")
     ] = None,
     model: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where to start; by default the model that comes along."),
+        Path | None, Option(metavar="DIR", help="Model to start from; default: the bundled model.")
     ] = None,
     source_format: SOURCE_FORMAT_OPTION = None,
     test: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Labelled sentences to score the new model on."),
+        str | None, Option(metavar="FILE", help="Labelled sentences to score the new model on.")
     ] = None,
     unlabelled: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Plain text of the same kind, to learn from as well; slower."
-        ),
+        str | None, Option(metavar="FILE", help="Text of the same kind to self-train on; slower.")
     ] = None,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Add the type to those that the model finds already.")
+        bool, Option("--keep", help="Keep the types that the model finds already.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Another one, another model.")] = 0,
+    seed: SEED_OPTION = 0,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="Replace a model in DIR; adapt even if the result is worse."),
+        bool, Option("--force", help="Replace a model in DIR, and accept a result that is worse.")
     ] = False,
-    device: DEVICE_OPTION = "cpu",
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+    device: DEVICE_OPTION = "auto",
+    as_json: JSON_OPTION = False,
 ) -> None:
     """Make a model for a new entity type from 5 to 100 labelled sentences.
 
-    Parts of the sentences are held out in turn to say what F1 to expect, and what ten more would
-    bring. A result that tags everything or nothing, or is worse than a type that the model finds
-    already, is refused with the reason. With --keep the model's own types are found exactly as
-    before, and tagging takes a second pass for the new one. The folder appears when all went well.
-    With --unlabelled, a first model tags some of the text and a second one learns from that too;
-    what F1 to expect is measured without it.
+    Cross-validation within your sentences says which F1 to expect, and what ten more sentences
+    would bring. A result that tags everything or nothing, or that is worse than a type the model
+    knows already, is refused with the reason. With --keep, the model's own types are found exactly
+    as before; tagging takes a second pass for the new one. With --unlabelled, a first model tags
+    some of that text and a second one learns from it too; the expected F1 is measured without. The
+    model is written whole, or not at all.
 
     Examples:
 
@@ -95,7 +86,7 @@ def adapt_command(
     from hardner.tag.predictor import Predictor
 
     keep_freed_memory()
-    with interruptible(lambda: False), warnings_on_stderr():
+    with warnings_on_stderr():
         with message_on_interrupt("interrupted; nothing was written"):
             check_model_folder(out, force)
             given = _labelled(labelled, label, source_format)
@@ -124,11 +115,10 @@ def adapt_command(
             predictor.save(out)
         # After saving: an interrupt now loses the score, but not the model.
         score = _score(predictor, tested) if tested else None
-    for note in dict.fromkeys((*given.notes, *report.notes, *_shared(given, tested))):
-        stderr.print(f"warning: {note}", markup=False)
+    warn(dict.fromkeys((*given.notes, *report.notes, *_shared(given, tested))))
     following = shlex.join(["hardner", "tag", "TEXT", "--model", str(out)])
     if as_json:
-        typer.echo(json.dumps(_record(report, score, out, following), indent=1, ensure_ascii=False))
+        print_json(_record(report, score, out, following))
     else:
         for line in _lines(report, score, out, following):
             typer.echo(line)
@@ -144,8 +134,7 @@ def _labelled(path: str, label: str | None, format: str | None) -> "Examples":
         raise
     except HardnerError as error:
         raise FileError(shown_path(path), str(error)) from None
-    for line in report.lines():
-        stderr.print(f"warning: {line}", markup=False)
+    warn(report.lines())
     return found
 
 
@@ -235,14 +224,14 @@ def _lines(
         yield "expected F1: unknown, as too few sentences hold a mention to hold some of them out"
     else:
         f1, gain = report.expected.f1, report.expected.gain
-        sure = f"{INTERVAL_LEVEL:.0%} sure"
+        interval = f"{INTERVAL_LEVEL:.0%} interval"
         yield (
-            f"expected F1: {f1.value:.2f}, between {f1.low:.2f} and {f1.high:.2f} ({sure}), "
+            f"expected F1: {f1.value:.2f} ({interval} {f1.low:.2f} to {f1.high:.2f}), "
             "on sentences like these"
         )
         yield (
-            f"with {report.expected.more} more sentences: {gain.value:+.2f}, between "
-            f"{gain.low:+.2f} and {gain.high:+.2f} ({sure})"
+            f"with {report.expected.more} more sentences: {gain.value:+.2f} "
+            f"({interval} {gain.low:+.2f} to {gain.high:+.2f})"
         )
     if score:
         rates = f"precision {score.precision:.3f}, recall {score.recall:.3f}"

@@ -1,16 +1,17 @@
-"""What commands share: options, progress bars, a Ctrl-C that is heard, and checks before work."""
+"""What commands share: messages, progress bars, interrupts, and checks before work."""
 
 import ctypes
+import json
 import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -22,10 +23,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 
 from hardner.errors import FileError
+from hardner.files import is_standard
 from hardner.formats import FORMATS
-from hardner.schemes import ALIASES, SCHEMES
 
 if TYPE_CHECKING:
     from hardner.jobs.progress import RunProgress
@@ -35,48 +37,48 @@ _PATIENCE = 2.0
 """Seconds before a counter of documents is shown."""
 
 
-class EngineChoice(StrEnum):
-    """Where the work is done; the output is the same."""
-
-    local = "local"
-    ray = "ray"
+def say(message: str) -> None:
+    """A line on stderr."""
+    stderr.print(message, markup=False)
 
 
-def check_format(name: str | None) -> str | None:
-    """Refuse a name that no format has."""
-    if name is not None and name not in FORMATS:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}.")
-    return name
+def warn(lines: Iterable[str]) -> None:
+    """Warnings on stderr, such as the lines of a `Report`."""
+    for line in lines:
+        say(f"warning: {line}")
 
 
-def check_scheme(name: str | None) -> str | None:
-    """Refuse a name that no tag scheme has."""
-    if name is not None and name not in {**SCHEMES, **ALIASES}:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join((*SCHEMES, *ALIASES))}.")
-    return name
+def print_json(record: Any) -> None:
+    """A result on stdout, for other programs."""
+    typer.echo(json.dumps(record, indent=1, ensure_ascii=False))
 
 
-ENGINE_OPTION = Annotated[
-    EngineChoice, typer.Option(help="local, or ray: on all machines of a Ray cluster.")
-]
-ADDRESS_OPTION = Annotated[
-    str | None,
-    typer.Option(
-        envvar="RAY_ADDRESS",
-        show_envvar=False,
-        metavar="HOST:PORT",
-        help="Of the Ray cluster; by default one on this machine.",
-    ),
-]
-SOURCE_FORMAT_OPTION = Annotated[
-    str | None,
-    typer.Option("--from", callback=check_format, help="Format of the input, if not as it looks."),
-]
-DEVICE_OPTION = Annotated[str, typer.Option(help="cpu, cuda, or auto: cuda where there is one.")]
-MODEL_OPTION = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="A model folder; by default the model that comes along."),
-]
+def plain_table(*headings: str, right: Collection[str] = ()) -> Table:
+    """An empty table without lines; the columns named in ``right`` are numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in headings:
+        numeric = heading in right
+        table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
+    return table
+
+
+def check_not_read(out: str | Path, *sources: str | Path) -> None:
+    """Before any work, whether what is to be written is to be read as well."""
+    written = [path for path in _files_of(out) if path.exists()]
+    endings = tuple(end for row in FORMATS.values() if row.folder for end in row.endings)
+    for read in filter(Path.exists, chain.from_iterable(map(_files_of, sources))):
+        for path in written:
+            inside = read.is_dir() and path.is_relative_to(read) and path.name.endswith(endings)
+            if inside or path.samefile(read):
+                raise FileError(out, "is read, so it cannot be written as well; name another")
+
+
+def _files_of(path: str | Path) -> list[Path]:
+    """The path itself, and of a BRAT file also the text that belongs to it."""
+    if is_standard(path):
+        return []
+    whole = Path(path).resolve()
+    return [whole, whole.with_suffix(".txt")] if whole.suffix == ".ann" else [whole]
 
 
 def check_model_folder(out: Path, force: bool) -> None:
@@ -137,7 +139,7 @@ class RunBar:
         said = ", ".join(found)
         self.bar.update(self.task, description=said or "starting", completed=told.done)
         if told.milestone and self.bar.disable:
-            stderr.print(f"{told.done:,} of {told.total:,}: {said}", markup=False)
+            say(f"{told.done:,} of {told.total:,}: {said}")
 
     def reading(self, done: int, total: int | None) -> None:
         """The callback for word vectors being read."""
@@ -166,13 +168,35 @@ def document_counter() -> Iterator[Callable[[int], None]]:
 def warnings_on_stderr() -> Iterator[None]:
     """Python's warnings as lines on stderr."""
 
-    def say(message: Warning | str, *_: object, **__: object) -> None:
-        stderr.print(f"warning: {message}", markup=False)
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        warn([str(message)])
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = say
+        warnings.showwarning = show
         yield
+
+
+_received: list[int] = []
+"""The signals that have asked this process to end."""
+
+
+@contextmanager
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """End by SIGTERM as by Ctrl-C, which tidies up first."""
+    _received.clear()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        _received.append(number)
+        raise KeyboardInterrupt
+
+    with _handling(interrupt):
+        yield
+
+
+def interrupted_code() -> int:
+    """The exit code of a process that a signal has ended."""
+    return 128 + (_received[0] if _received else signal.SIGINT)
 
 
 @contextmanager
@@ -185,16 +209,23 @@ def interruptible(ready: Callable[[], bool] = lambda: True) -> Iterator[Callable
 
     def ask(number: int, frame: FrameType | None) -> None:
         nonlocal asked
+        _received.append(number)
         if asked or not ready():
             raise KeyboardInterrupt
         asked = True
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with _handling(ask):
         yield lambda: asked
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 @contextmanager
@@ -203,5 +234,5 @@ def message_on_interrupt(said: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        stderr.print(said, markup=False)
+        say(said)
         raise

@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from typer import Argument, Option
 
-from hardner.cli.common import (
+from hardner.cli.common import check_not_read, document_counter, plain_table, say, warn
+from hardner.cli.options import (
     SOURCE_FORMAT_OPTION,
-    check_format,
+    TARGET_FORMAT_OPTION,
+    TARGET_SCHEME_OPTION,
     check_scheme,
-    document_counter,
-    stderr,
 )
 from hardner.formats import FORMATS, HOLDABLE, Report, read, write
 from hardner.types import Document
@@ -22,7 +22,7 @@ from hardner.types import Document
 def _show_formats(wanted: bool) -> None:
     if not wanted:
         return
-    table = Table("format", "file endings", "also keeps", "what it is", box=None, pad_edge=False)
+    table = plain_table("format", "file endings", "also keeps", "what it is")
     for row in FORMATS.values():
         kept = ", ".join(thing for thing in HOLDABLE if thing in row.holds) or "-"
         kept = "read only" if row.write is None else "written only" if row.read is None else kept
@@ -32,35 +32,31 @@ def _show_formats(wanted: bool) -> None:
 
 
 def convert_command(
-    source: Annotated[str, typer.Argument(metavar="IN", help="A file or folder; - is stdin.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="A file or folder; - is stdout.")],
+    source: Annotated[str, Argument(metavar="IN", help="A file or folder; - is stdin.")],
+    target: Annotated[str, Argument(metavar="OUT", help="A file or folder; - is stdout.")],
     source_format: SOURCE_FORMAT_OPTION = None,
-    target_format: Annotated[
-        str | None,
-        typer.Option("--to", callback=check_format, help="Format of OUT, if not as its name says."),
-    ] = None,
+    target_format: TARGET_FORMAT_OPTION = None,
     source_scheme: Annotated[
         str | None,
-        typer.Option("--from-scheme", callback=check_scheme, help="Tag scheme of a CoNLL file IN."),
-    ] = None,
-    target_scheme: Annotated[
-        str | None,
-        typer.Option(
-            "--scheme", callback=check_scheme, help="Tag scheme of a CoNLL file OUT (IOB2)."
+        Option(
+            "--from-scheme",
+            metavar="SCHEME",
+            callback=check_scheme,
+            help="Tag scheme of CoNLL input; default: auto-detected.",
         ),
     ] = None,
+    target_scheme: TARGET_SCHEME_OPTION = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at an annotation that would be lost or repaired.")
+        bool, Option("--strict", help="Stop at the first annotation that would be lost or changed.")
     ] = False,
     formats: Annotated[
-        bool,
-        typer.Option("--formats", callback=_show_formats, is_eager=True, help="List the formats."),
+        bool, Option("--formats", callback=_show_formats, is_eager=True, help="List the formats.")
     ] = False,
 ) -> None:
     """Convert annotated text from one format to another.
 
-    Files may be compressed (.gz, .xz). What the new format cannot hold is counted and said. OUT
-    appears when all went well, or not at all.
+    Files may be compressed (.gz, .xz). A warning counts what the new format cannot hold. OUT is
+    written whole, or not at all.
 
     Examples:
 
@@ -69,6 +65,7 @@ def convert_command(
     - `hardner convert train.tsv.xz - --to prodigy | head`
     - `hardner convert iob2.tsv iobes.tsv --scheme IOBES --strict`
     """
+    check_not_read(target, source)
     report = Report(strict)
     documents = mentions = 0
     with document_counter() as tick:
@@ -82,7 +79,5 @@ def convert_command(
                 yield document
 
         write(counted(), target, target_format, scheme=target_scheme, report=report)
-    for line in report.lines():
-        stderr.print(f"warning: {line}", markup=False)
-    summary = f"{source} -> {target}: {documents:,} documents, {mentions:,} mentions"
-    stderr.print(summary, markup=False)
+    warn(report.lines())
+    say(f"{source} -> {target}: {documents:,} documents, {mentions:,} mentions")

@@ -1,41 +1,30 @@
 """``hardner corpora``: what the known corpora under a folder hold."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
+from typer import Argument, Option
 
 from hardner.catalogue import SPLITS, CatalogueEntry
-from hardner.cli.common import progress_bar, stderr
+from hardner.cli.common import print_json, progress_bar, warn
+from hardner.cli.options import CATALOGUE_OPTION, JSON_OPTION
 from hardner.corpora import Corpora, Statistics, corpus_statistics
 from hardner.errors import FileError
 from hardner.formats import Report
 
-CATALOGUE_OPTION = Annotated[
-    str,
-    typer.Option(
-        "--catalogue",
-        metavar="FILE.toml",
-        help="Rows of corpora of your own; so does a catalogue.toml in the folder of the corpora.",
-    ),
-]
-
 
 def corpora_command(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Only these corpora.")
-    ] = None,
-    root: Annotated[Path, typer.Option(help="The folder that holds their folders.")] = Path(),
+    names: Annotated[list[str] | None, Argument(metavar="NAME", help="Only these corpora.")] = None,
+    root: Annotated[Path, Option(metavar="DIR", help="Folder of the corpora.")] = Path(),
     catalogue: CATALOGUE_OPTION = "",
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    as_json: JSON_OPTION = False,
 ) -> None:
-    """Count what the known corpora under a folder hold, beside HGDA's published figures.
+    """Count sentences, tokens and mentions of corpora, beside the figures published with HGDA.
 
     Examples:
 
@@ -46,8 +35,7 @@ def corpora_command(
     corpora = Corpora.under(root, catalogue)
     counted = list(_counted(corpora, _wanted(names or [], corpora)))
     if as_json:
-        found = [_record(row, counts) for row, counts in counted]
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json([_record(row, counts) for row, counts in counted])
     else:
         Console().print(_table(counted))
 
@@ -76,14 +64,13 @@ def _counted(
     report = Report()
     with progress_bar() as progress:
         for row in progress.track(rows, description=""):
-            for path in row.changed(corpora.root):
-                stderr.print(f"warning: {path}: not the file the catalogue knows", markup=False)
+            changed = row.changed(corpora.root)
+            warn(f"{path}: not the file the catalogue knows" for path in changed)
             corpus = corpora.load(row.name, report)
             splits = {split: getattr(corpus, split) for split in SPLITS}
             counts = {split: corpus_statistics(found) for split, found in splits.items() if found}
             yield row, {**counts, "all": corpus_statistics(chain(*splits.values()))}
-    for line in report.lines():
-        stderr.print(f"warning: {line}", markup=False)
+    warn(report.lines())
 
 
 def _record(row: CatalogueEntry, counts: _Counts) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from hardner.cli.common import DEVICE_OPTION, progress_bar, stderr
+from hardner.cli.common import progress_bar, say
+from hardner.cli.options import DEVICE_OPTION, SEED_OPTION
 
 if TYPE_CHECKING:
     from hardner.types import Sentence
@@ -15,32 +16,33 @@ if TYPE_CHECKING:
 
 def distil_command(
     texts: Annotated[
-        list[Path],
-        typer.Argument(metavar="TEXT...", help="Files of text: plain, .gz or .xz."),
+        list[Path], Argument(metavar="TEXT...", help="Files of plain text; may be .gz or .xz.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the small model.")],
+    out: Annotated[Path, Option(metavar="DIR", help="Folder for the small model.")],
     model: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The teacher; by default the model that comes along."),
+        Path | None, Option(metavar="DIR", help="The teacher; default: the bundled model.")
     ] = None,
     corpora: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="ROOT",
-            help="A folder of known corpora: train sentences are added, devel and test left out.",
+            help="Folder of known corpora: also learn from their training sentences, and leave out "
+            "lines of TEXT that stand in their devel or test sets.",
         ),
     ] = None,
-    most: Annotated[int, typer.Option(min=1, help="Sentences to take from TEXT.")] = 400_000,
-    steps: Annotated[int, typer.Option(min=1)] = 20_000,
-    batch: Annotated[int, typer.Option(min=1, help="Sentences a step.")] = 128,
-    hidden: Annotated[int, typer.Option(min=1, help="Of one direction of the BiLSTM.")] = 256,
-    seed: Annotated[int, typer.Option(min=0, help="The same one gives the same result.")] = 0,
+    most: Annotated[int, Option(min=1, help="At most so many sentences of TEXT.")] = 400_000,
+    steps: Annotated[int, Option(min=1, help="Training steps.")] = 20_000,
+    batch: Annotated[int, Option(min=1, help="Sentences per step.")] = 128,
+    hidden: Annotated[
+        int, Option(min=1, help="Hidden units of the BiLSTM in each direction.")
+    ] = 256,
+    seed: SEED_OPTION = 0,
     device: DEVICE_OPTION = "auto",
 ) -> None:
-    """Teach a small, fast network what a model says of text.
+    """Distil a model into a small, fast one.
 
-    The small one is a BiLSTM over words and letters with the same heads, a model folder as any
-    other. It comes from text alone: no labels are read.
+    The small model is a BiLSTM over words and characters that finds the same entity types. It
+    learns from what the teacher finds in plain text, so no labels are needed.
 
     Examples:
 
@@ -74,10 +76,9 @@ def distil_command(
     student.save(out)
     checked = check_export(teacher, student, None)
     speed = "{:,.0f} -> {:,.0f} words/s".format(*checked.speed)
-    stderr.print(
+    say(
         f"{out}: taught by {len(shown):,} sentences; F1 {checked.after:.3f} against the teacher's "
-        f"own mentions in an example text; {speed}",
-        markup=False,
+        f"own mentions in an example text; {speed}"
     )
 
 

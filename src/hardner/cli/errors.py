@@ -1,17 +1,17 @@
 """``hardner errors``: the commonest wrong mentions, with context."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer import Argument, Option
 
-from hardner.cli.corpora import CATALOGUE_OPTION
+from hardner.cli.common import plain_table, print_json
+from hardner.cli.options import CATALOGUE_OPTION, JSON_OPTION
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -21,31 +21,30 @@ if TYPE_CHECKING:
 def errors_command(
     sources: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="MODEL_OR_RUN | PREDICTIONS...",
-            help="A model, or what `hardner evaluate --predictions` kept.",
+            help="A model, or files of `hardner evaluate --predictions`.",
         ),
     ],
-    corpus: Annotated[str, typer.Option(help="What a model is tested on.")] = "",
+    corpus: Annotated[str, Option(metavar="NAME", help="Corpus to test a model on.")] = "",
     root: Annotated[
-        Path | None, typer.Option(help="The folder that holds the corpora's folders.")
+        Path | None, Option(metavar="DIR", help="Folder of the corpora; default: the run's own.")
     ] = None,
     catalogue: CATALOGUE_OPTION = "",
     shots: Annotated[
-        int,
-        typer.Option(min=0, help="Fit a model to so many sentences first; 0: take it as it is."),
+        int, Option(min=0, help="Adapt the model to so many sentences first; 0: do not adapt.")
     ] = 0,
-    sample: Annotated[int, typer.Option(min=0, help="Which sample of that size.")] = 0,
-    preset: Annotated[str, typer.Option(help="Of that adaptation: paper or best.")] = "",
-    count: Annotated[int, typer.Option("-n", min=1, help="Show so many of each kind.")] = 10,
+    sample: Annotated[int, Option(min=0, help="Number of the sample to adapt to, from 0.")] = 0,
+    preset: Annotated[str, Option(help="Preset to adapt by: paper or best.")] = "",
+    count: Annotated[int, Option("-n", min=1, help="Errors to show of each kind.")] = 10,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Also score partial and type matches.")
+        bool, Option("--partial", help="Also score partial and type matches.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    as_json: JSON_OPTION = False,
 ) -> None:
-    """List the commonest mentions with wrong ends or label, missed, or found where none is.
+    """List the commonest boundary, type, missed and spurious errors.
 
-    In the context, right mentions are in [brackets] and found ones in {braces}.
+    In the context, gold mentions are in [brackets] and predicted ones in {braces}.
 
     Examples:
 
@@ -67,13 +66,14 @@ def errors_command(
     lenient = lenient_scores(gold, predicted) if partial else {}
     wrong = find_mistakes(held)
     if as_json:
-        record = {
-            "counts": asdict(total),
-            "f1": total.score.f1,
-            "lenient": {name: ratios._asdict() for name, ratios in lenient.items()},
-            "mistakes": [asdict(m) for m in wrong],
-        }
-        typer.echo(json.dumps(record, indent=1, ensure_ascii=False))
+        print_json(
+            {
+                "counts": asdict(total),
+                "f1": total.score.f1,
+                "lenient": {name: ratios._asdict() for name, ratios in lenient.items()},
+                "mistakes": [asdict(m) for m in wrong],
+            }
+        )
         return
     score = total.score
     console = Console(highlight=False)
@@ -116,13 +116,11 @@ def _predicted(
 def _table(wrong: "Sequence[Mistake]", count: int) -> Table:
     from hardner.evaluate.errors import ERROR_KINDS
 
-    table = Table("kind", "times", "right", "found", "first seen", box=None, pad_edge=False)
+    table = plain_table("kind", "times", "right", "found", "first seen")
     for kind in ERROR_KINDS:
         own = [m for m in wrong if m.kind == kind]
         for place, m in enumerate(own[:count]):
-            named = [
-                " ".join((pair[0], f"({pair[1]})")) if pair else "" for pair in (m.right, m.found)
-            ]
+            named = [f"{pair[0]} ({pair[1]})" if pair else "" for pair in (m.right, m.found)]
             cells = [Text(cell) for cell in (*named, m.context)]
             table.add_row("" if place else kind, str(m.count), *cells)
         if len(own) > count:

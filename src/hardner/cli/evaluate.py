@@ -6,20 +6,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from hardner.cli.common import (
-    ADDRESS_OPTION,
-    DEVICE_OPTION,
-    ENGINE_OPTION,
-    EngineChoice,
     interruptible,
     message_on_interrupt,
     progress_bar,
-    stderr,
+    say,
     warnings_on_stderr,
 )
-from hardner.cli.corpora import CATALOGUE_OPTION
-from hardner.cli.train import PLUGIN_OPTION
+from hardner.cli.options import (
+    ADDRESS_OPTION,
+    CATALOGUE_OPTION,
+    DEVICE_OPTION,
+    ENGINE_OPTION,
+    PLUGIN_OPTION,
+    EngineChoice,
+)
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -52,66 +55,75 @@ def parse_sizes(text: str) -> "tuple[Size, ...]":
 def evaluate_command(
     systems: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="MODEL_OR_RUN...",
-            help="Folders of runs or models, or experiments (names or .toml), which are trained.",
+            help="Folders of models or runs; or experiments (names or .toml), which are trained.",
         ),
     ],
     protocol: Annotated[
         str,
-        typer.Option(
+        Option(
+            metavar="NAME",
             help="few-shot, heterogeneous, homogeneous, ratios, homogeneous-ratios, full, "
-            "multitask-3, multitask-4 or shares."
+            "multitask-3, multitask-4 or shares.",
         ),
     ] = "few-shot",
     corpora: Annotated[
-        str | None, typer.Option(help="Only these targets, with commas between.")
+        str | None, Option(metavar="NAME,NAME,...", help="Target corpora; default: the protocol's.")
     ] = None,
     shots: Annotated[
         str | None,
-        typer.Option(help="Sentences (5,10) or shares (0.1,1.0) to learn from."),
+        Option(
+            metavar="N,N,...",
+            help="Numbers of sentences (5,10) or shares (0.1,1.0) to adapt to; default: the "
+            "protocol's.",
+        ),
     ] = None,
-    samples: Annotated[int | None, typer.Option(min=1, help="Draws of each size.")] = None,
+    samples: Annotated[
+        int | None, Option(min=1, help="Samples of each size; default: the protocol's.")
+    ] = None,
     root: Annotated[
-        Path | None,
-        typer.Option(help="The folder that holds the corpora's folders; by default the run's."),
+        Path | None, Option(metavar="DIR", help="Folder of the corpora; default: the run's own.")
     ] = None,
     catalogue: CATALOGUE_OPTION = "",
     plugin: PLUGIN_OPTION = None,
-    out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("results"),
+    out: Annotated[Path, Option(metavar="DIR", help="Folder of results.")] = Path("results"),
     name: Annotated[
-        str, typer.Option(help="Of the row; a baseline's (D-Shift, AGG, ...) also says what to do.")
+        str,
+        Option(
+            metavar="NAME",
+            help="Name of the row; that of a baseline (D-Shift, AGG, ...) also chooses how to "
+            "train and adapt.",
+        ),
     ] = "",
     preset: Annotated[
-        str, typer.Option(help="Of the adaptation: paper or best; by default the run's.")
+        str, Option(help="Preset to adapt by: paper or best; default: the run's own.")
     ] = "",
     vectors: Annotated[
         str,
-        typer.Option(
-            help="Word vectors: for words new to a model, or for an experiment to start from; by "
-            "default its own."
+        Option(
+            metavar="FILE",
+            help="Word vectors, for words that a model does not know and for experiments to start "
+            "from; default: its own.",
         ),
     ] = "",
     device: DEVICE_OPTION = "auto",
     natural: Annotated[
-        bool, typer.Option("--natural", help="Draw samples regardless of entities.")
+        bool, Option("--natural", help="Draw samples from all sentences, entities or not.")
     ] = False,
     unlabelled: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Training sentences of a target to learn from without their labels."
-        ),
+        int, Option(min=0, help="Unlabelled sentences of the target to self-train on.")
     ] = 0,
     predictions: Annotated[
-        bool, typer.Option("--predictions", help="Keep them for `hardner errors`.")
+        bool, Option("--predictions", help="Keep predictions for `hardner errors`.")
     ] = False,
     engine: ENGINE_OPTION = EngineChoice.local,
     address: ADDRESS_OPTION = None,
 ) -> None:
-    """Score models as a paper's protocol says, and append what is new to the results.
+    """Score models under a paper's protocol.
 
-    What is in the results already is not computed again, so that the same command goes on after
-    an interruption. Results are JSON lines, one a sample, in a file named after the protocol.
+    Results are appended to a file of JSON lines named after the protocol, one line per sample. What
+    is there already is not computed again, so the same command goes on after an interruption.
 
     Examples:
 
@@ -152,7 +164,7 @@ def evaluate_command(
             for done in _scored(own, loader, system, folders, engine, address):
                 board.scored(done)
     file = out / f"{plan.name}.jsonl"
-    stderr.print(f"{file}; next: hardner table {file}", markup=False)
+    say(f"{file}; next: hardner table {file}")
 
 
 @dataclass(frozen=True)
@@ -264,4 +276,4 @@ class _EvaluationBar:
         self.bar.update(self.task, advance=len(done.samples), description=what)
         if done.f1 is not None and self.bar.disable:
             many = f"{len(done.samples)} sample{'s' if len(done.samples) > 1 else ''}"
-            stderr.print(f"{what}: F1 {done.f1:.3f} ({many})", markup=False)
+            say(f"{what}: F1 {done.f1:.3f} ({many})")

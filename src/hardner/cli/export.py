@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
-from hardner.cli.common import MODEL_OPTION, stderr
+from hardner.cli.common import say
+from hardner.cli.options import MODEL_OPTION
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -17,29 +19,29 @@ if TYPE_CHECKING:
 def export_command(
     context: typer.Context,
     onnx: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Write an ONNX model to this folder.")
+        Path | None, Option(metavar="OUT", help="Write an ONNX model to this folder.")
     ] = None,
     huggingface: Annotated[
         Path | None,
-        typer.Option(metavar="OUT", help="Write a Hugging Face folder for token classification."),
+        Option(metavar="OUT", help="Write a Hugging Face folder for token classification."),
     ] = None,
     model: MODEL_OPTION = None,
     int8: Annotated[
-        bool, typer.Option("--int8", help="ONNX with 8-bit weights: faster, a quarter as large.")
+        bool, Option("--int8", help="ONNX with 8-bit weights: faster, a quarter of the size.")
     ] = False,
     check: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="LABELLED",
-            help="Compare F1 on this file; by default what the model finds in an example text.",
+            help="Labelled file to compare F1 on; default: the model's own mentions in a text.",
         ),
     ] = None,
 ) -> None:
-    """Write a model for other tools.
+    """Write a model for ONNX Runtime or Hugging Face.
 
-    An ONNX model is a model folder that hardner reads as any other, run by onnxruntime; the file
-    encoder.onnx in it holds the encoder and all heads. It is compared with the model first, and
-    not written where F1 drops by more than .01. DIR may also be a Hugging Face folder.
+    The ONNX folder is a model folder like any other, run by onnxruntime; encoder.onnx in it holds
+    the encoder and all heads. It is compared with the model, and not written if F1 drops by more
+    than .01.
 
     Examples:
 
@@ -59,7 +61,7 @@ def export_command(
         from hardner.export.huggingface import write_huggingface
 
         write_huggingface(predictor, huggingface)
-        stderr.print(f"{huggingface}: for AutoModelForTokenClassification", markup=False)
+        say(f"{huggingface}: for AutoModelForTokenClassification")
     elif onnx is not None:
         _onnx(predictor, onnx, int8, None if check is None else _labelled(check))
 
@@ -78,10 +80,9 @@ def _onnx(
     kind = "8-bit weights" if int8 else f"scores differ by {checked.difference:.1g} at most"
     against = "the model's own mentions" if labelled is None else "the labelled ones"
     speed = "{:,.0f} -> {:,.0f} words/s".format(*checked.speed)
-    stderr.print(
+    say(
         f"{out}: {size:.0f} MB, {kind}; F1 {checked.before:.3f} -> {checked.after:.3f} against "
-        f"{against}; {speed}; next: hardner tag FILE --model {out}",
-        markup=False,
+        f"{against}; {speed}; next: hardner tag FILE --model {out}"
     )
 
 

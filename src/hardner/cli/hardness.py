@@ -1,6 +1,5 @@
 """``hardner hardness``: the hardest and easiest tasks of a run, as in the papers' tables."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,9 +7,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer import Argument, Option
 
-from hardner.cli.common import stderr
-from hardner.cli.train import PLUGIN_OPTION
+from hardner.cli.common import plain_table, print_json, say
+from hardner.cli.options import JSON_OPTION, PLUGIN_OPTION
 
 if TYPE_CHECKING:
     from hardner.meta.hardness import TaskHardness
@@ -23,29 +23,34 @@ def _check_numbers(text: str | None) -> str | None:
 
 
 def hardness_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    run: Annotated[Path, Argument(metavar="RUN", help="Folder of a training run.")],
     iterations: Annotated[
         str | None,
-        typer.Option(
+        Option(
+            metavar="N,N,...",
             callback=_check_numbers,
-            help="Iterations to show, as 0,100; by default the first, middle and last.",
+            help="Iterations to show; default: the first, the middle one and the last.",
         ),
     ] = None,
     count: Annotated[
-        int, typer.Option("-n", min=1, help="Tasks to show of the hardest and of the easiest.")
+        int, Option("-n", min=1, help="Tasks to show, of the hardest and of the easiest.")
     ] = 3,
-    sentences: Annotated[int, typer.Option(min=1, help="Sentences to show of a task.")] = 4,
+    sentences: Annotated[int, Option(min=1, help="Sentences to show of each task.")] = 4,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw each domain's weight over the run (.svg, .png or both)."),
+        Option(
+            metavar="FILE",
+            help="Draw each domain's weight over the run: .svg, .png, or both without an ending.",
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    as_json: JSON_OPTION = False,
     plugin: PLUGIN_OPTION = None,
 ) -> None:
-    """Show the hardest and easiest tasks of a run with their sentences, entities in brackets.
+    """Show the hardest and easiest tasks of a training run.
 
-    A task's weight is its share of the loss of its iteration's tasks (HGDA, Eq. 2). Runs that
-    weighed all tasks alike are shown as if they had not.
+    A task's weight is its share of the loss of all tasks in its iteration (HGDA, Eq. 2). A method
+    that weighs tasks alike has hardness too, computed from its losses. In the sentences, entities
+    are in [brackets].
 
     Examples:
 
@@ -66,29 +71,30 @@ def hardness_command(
     figures = write_figure(lambda: plot_hardness(curves, per_iteration), plot) if plot else []
     if as_json:
         tasks = [task for ranks in ranked.values() for task in ranks]
-        record = {
-            "used": found.used,
-            "tasks": [
-                {**vars(task), "sentences": [bracketed(s) for s in task.sentences]}
-                for task in tasks
-            ],
-            "domains": {
-                c.domain: {"iterations": c.iterations, "weights": c.weights} for c in curves
-            },
-        }
-        typer.echo(json.dumps(record, indent=1, ensure_ascii=False))
+        print_json(
+            {
+                "used": found.used,
+                "tasks": [
+                    {**vars(task), "sentences": [bracketed(s) for s in task.sentences]}
+                    for task in tasks
+                ],
+                "domains": {
+                    c.domain: {"iterations": c.iterations, "weights": c.weights} for c in curves
+                },
+            }
+        )
     else:
         Console(highlight=False).print(_table(ranked, count, sentences))
         if not found.used:
-            stderr.print("this run weighed all tasks alike; hardness is from its losses")
+            say("this run weighed all tasks alike; hardness is from its losses")
     for path in figures:
-        stderr.print(f"{path}: the weight of each domain over {last + 1:,} iterations")
+        say(f"{path}: the weight of each domain over {last + 1:,} iterations")
 
 
 def _table(ranked: "dict[int, list[TaskHardness]]", count: int, sentences: int) -> Table:
     from hardner.meta.hardness import bracketed
 
-    table = Table("iteration", "weight", "domain", "sentences", box=None, pad_edge=False)
+    table = plain_table("iteration", "weight", "domain", "sentences")
     for iteration, tasks in ranked.items():
         ends = tasks if len(tasks) <= 2 * count else [*tasks[:count], *tasks[-count:]]
         for place, task in enumerate(ends):

@@ -1,25 +1,24 @@
 """Where tagged documents go: standard output, a file or a folder of files, in some format."""
 
 import json
-import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+from hardner.cli.common import check_not_read
 from hardner.errors import FileError, HardnerError
-from hardner.files import atomic_write, is_standard, plain_name
+from hardner.files import atomic_write, file_errors, is_standard, plain_name
 from hardner.formats import FORMATS, Report, format_to_write, write
 from hardner.formats.format import Place
 from hardner.formats.html import HIGHLIGHT_COLOURS, visible
 from hardner.formats.jsonl import encode_document
 from hardner.types import Document, Entity
-
-STANDARD = "<standard output>"
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ class Output:
             if self.folder and path in owners:
                 message = f"{owners[path]} and {source} would both be written here; rename one"
                 raise FileError(path, message)
-            if path.is_file() and not is_standard(source) and path.samefile(source):
-                raise FileError(path, "is read, so it cannot be --out as well; name another")
+            check_not_read(path, source)
             owners[path] = source
         return {source: path for path, source in owners.items()}
 
@@ -85,7 +83,7 @@ class Output:
             labels: Those of the model, in order, which gives them colours.
         """
         if path is None and self.format in ("text", "jsonl"):
-            with _standard_output():
+            with file_errors("<standard output>"):
                 self._stream(documents, labels)
         elif path is not None and self.format == "text":
             with atomic_write(path) as file:
@@ -128,33 +126,23 @@ def _unscored(document: Document) -> Document:
     return replace(document, entities=tuple(bare))
 
 
-@contextmanager
-def _standard_output() -> Iterator[None]:
-    """What the system refuses to take there, as one line; nothing is tried again at the end."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        # Python flushes at its end, and would fail once more with a traceback.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise FileError(STANDARD, error.strerror or str(error)) from None
-
-
 def _marked(document: Document, labels: Sequence[str]) -> Text:
     """The text with its mentions marked; ``labels`` gives each its colour, by its place."""
     hues = {label: HIGHLIGHT_COLOURS[i % len(HIGHLIGHT_COLOURS)] for i, label in enumerate(labels)}
-    ends = sorted(document.entities, key=lambda e: (e.end, -e.start, e.label))
-    shown = Text(visible(document.text))
-    for entity in document.entities:
-        shown.stylize(f"underline {hues[entity.label]}", entity.start, entity.end)
-    made, before = Text(), 0
-    for entity in ends:
-        made.append_text(shown[before : entity.end] if entity.end > before else Text())
-        made.append(_tag(entity), style=f"dim {hues[entity.label]}")
-        before = entity.end
-    return made.append_text(shown[before:]) if before < len(shown) else made
+    starting: dict[int, list[Entity]] = defaultdict(list)
+    ending: dict[int, list[Entity]] = defaultdict(list)
+    for entity in sorted(document.entities, key=lambda e: (-e.start, e.label)):
+        starting[entity.start].append(entity)
+        ending[entity.end].append(entity)
+    # Piece by piece: rich leaves carriage returns out, so that offsets into the whole would shift.
+    made, inside = Text(), list[Entity]()
+    for start, end in pairwise(sorted({0, len(document.text), *starting, *ending})):
+        inside = [e for e in (*inside, *starting[start]) if e.end > start]
+        style = f"underline {hues[inside[-1].label]}" if inside else ""
+        made.append(visible(document.text[start:end]), style)
+        for entity in ending[end]:
+            made.append(_tag(entity), f"dim {hues[entity.label]}")
+    return made
 
 
 def _tag(entity: Entity) -> str:

@@ -7,63 +7,66 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from hardner.cli.common import DEVICE_OPTION, RunBar, interruptible, message_on_interrupt, stderr
+from hardner.cli.common import RunBar, check_not_read, interruptible, message_on_interrupt, say
+from hardner.cli.options import DEVICE_OPTION, SEED_OPTION, PlainCommand
 
-pretrain_app = typer.Typer(help="Pre-train on plain text.", no_args_is_help=True)
+pretrain_app = typer.Typer(help="Pre-train an encoder or word vectors.", no_args_is_help=True)
 
-Texts = Annotated[
+_TEXTS = Annotated[
     list[Path],
-    typer.Argument(metavar="TEXT...", help="Files with a sentence a line: plain, .gz or .xz."),
+    Argument(metavar="TEXT...", help="Text with one sentence per line; may be .gz or .xz."),
 ]
-Without = Annotated[
+_WITHOUT = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         metavar="ROOT",
-        help="A folder of known corpora; lines equal to a devel or test sentence are left out.",
+        help="Folder of known corpora: leave out lines that stand in their devel or test sets.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="The same one gives the same result.")]
+_PEAK_RATE = Annotated[float, Option(min=0, help="Peak learning rate.")]
 
 
 @pretrain_app.callback()
 def _root() -> None:
-    """Pre-train on plain text."""
+    """Pre-train an encoder or word vectors."""
 
 
-@pretrain_app.command()
+@pretrain_app.command(cls=PlainCommand)
 def encoder(
-    texts: Texts,
-    out: Annotated[Path, typer.Option(help="The run's folder.")],
+    texts: _TEXTS,
+    out: Annotated[Path, Option(metavar="DIR", help="Folder of the run.")],
     tokenizer: Annotated[
         Path | None,
-        typer.Option(help="An earlier run's tokenizer.json; by default one is trained first."),
+        Option(
+            metavar="FILE", help="The tokenizer.json of an earlier run; default: train one first."
+        ),
     ] = None,
     vocabulary: Annotated[
-        int, typer.Option(min=100, max=65_536, help="Subwords of a tokenizer that is trained.")
+        int, Option(min=100, max=65_536, help="Subword tokens to train the tokenizer for.")
     ] = 28_000,
-    steps: Annotated[int, typer.Option(min=1)] = 10_000,
-    rows: Annotated[int, typer.Option(min=1, help="Blocks of text a step.")] = 512,
-    width: Annotated[int, typer.Option(min=8, help="Subwords a block.")] = 256,
-    rate: Annotated[float, typer.Option(min=0, help="Peak learning rate.")] = 3e-3,
-    layers: Annotated[int, typer.Option(min=1)] = 6,
-    size: Annotated[int, typer.Option(min=2, help="Of a subword's vector.")] = 384,
-    heads: Annotated[int, typer.Option(min=1, help="Attention heads a layer.")] = 6,
-    inner: Annotated[int, typer.Option(min=1, help="Features inside a layer.")] = 1536,
+    steps: Annotated[int, Option(min=1, help="Training steps.")] = 10_000,
+    rows: Annotated[int, Option(min=1, help="Sequences per step.")] = 512,
+    width: Annotated[int, Option(min=8, help="Subword tokens per sequence.")] = 256,
+    rate: _PEAK_RATE = 3e-3,
+    layers: Annotated[int, Option(min=1, help="Transformer layers.")] = 6,
+    size: Annotated[int, Option(min=2, help="Hidden size.")] = 384,
+    heads: Annotated[int, Option(min=1, help="Attention heads per layer.")] = 6,
+    inner: Annotated[int, Option(min=1, help="Size of the feed-forward layers.")] = 1536,
     start: Annotated[
         Path | None,
-        typer.Option("--from", help="An earlier run's model to go on from; the text may differ."),
+        Option("--from", metavar="DIR", help="Model of an earlier run to continue from."),
     ] = None,
-    seed: Seed = 0,
+    seed: SEED_OPTION = 0,
     device: DEVICE_OPTION = "auto",
-    every: Annotated[int, typer.Option(min=1, help="Save a state after so many steps.")] = 1000,
-    without: Without = None,
+    every: Annotated[int, Option(min=1, help="Steps between saved states.")] = 1000,
+    without: _WITHOUT = None,
 ) -> None:
     """Pre-train a transformer by masked language modelling.
 
-    The run's folder gets a tokenizer, the encoded text, a state and at the end the model, which
-    `hardner train` starts from. The same command goes on from the state, whatever ended the last
-    one; Ctrl-C saves one at once.
+    The run's folder gets a tokenizer, the encoded text, the model for `hardner train`, and a state
+    from which the same command goes on after any interruption. Ctrl-C saves the state first.
 
     Examples:
 
@@ -95,31 +98,28 @@ def encoder(
     done = f"{status.step:,} of {steps:,} steps{_left_out(status.left_out)}"
     if not status.finished:
         again = shlex.join(["hardner", *sys.argv[1:]])
-        stderr.print(f"stopped after {done}; to go on: {again}", markup=False)
-        raise typer.Exit(130)
-    stderr.print(f"{out / MODEL_FOLDER}: {done}", markup=False)
+        say(f"stopped after {done}; to go on: {again}")
+        raise KeyboardInterrupt
+    say(f"{out / MODEL_FOLDER}: {done}")
 
 
-@pretrain_app.command()
+@pretrain_app.command(cls=PlainCommand)
 def vectors(
-    texts: Texts,
-    out: Annotated[Path, typer.Option(metavar="FILE.bin", help="The file for the vectors.")],
-    dimension: Annotated[int, typer.Option(min=1, help="Numbers a vector.")] = 200,
-    window: Annotated[int, typer.Option(min=1, help="Context words to either side.")] = 5,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the text.")] = 3,
-    least: Annotated[int, typer.Option(min=1, help="Rarer words get none.")] = 5,
-    rate: Annotated[float, typer.Option(min=0, help="Peak learning rate.")] = 0.025,
-    seed: Annotated[
-        int, typer.Option(min=0, help="The same one gives the same vectors on one thread.")
-    ] = 0,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="By default as many as there are cores.")
-    ] = None,
-    without: Without = None,
+    texts: _TEXTS,
+    out: Annotated[Path, Option(metavar="FILE.bin", help="File for the vectors.")],
+    dimension: Annotated[int, Option(min=1, help="Dimensions of a vector.")] = 200,
+    window: Annotated[int, Option(min=1, help="Context words on each side.")] = 5,
+    epochs: Annotated[int, Option(min=1, help="Passes over the text.")] = 3,
+    least: Annotated[int, Option(min=1, help="Minimum count of a word.")] = 5,
+    rate: _PEAK_RATE = 0.025,
+    seed: SEED_OPTION = 0,
+    threads: Annotated[int | None, Option(min=1, help="Threads; default: one per core.")] = None,
+    without: _WITHOUT = None,
 ) -> None:
     """Train word vectors by skip-gram, with gensim.
 
-    They are cased, of words as hardner splits them, in word2vec's binary layout.
+    Vectors are cased, of words as hardner splits them, in word2vec's binary format. With one thread
+    (--threads 1) the same seed gives the same vectors.
 
     Examples:
 
@@ -128,6 +128,7 @@ def vectors(
     """
     from hardner.pretrain.skipgram import SkipGram, train_vectors
 
+    check_not_read(out, *texts)
     how = SkipGram(
         dimension,
         window,
@@ -140,7 +141,7 @@ def vectors(
     board = RunBar("words")
     with message_on_interrupt("interrupted; nothing was written"), board.bar:
         done = train_vectors(texts, out, how, without=without, on_progress=board)
-    stderr.print(f"{out}: {done.words:,} words{_left_out(done.left_out)}", markup=False)
+    say(f"{out}: {done.words:,} words{_left_out(done.left_out)}")
 
 
 def _left_out(lines: int) -> str:

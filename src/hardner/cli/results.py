@@ -4,35 +4,38 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
-from hardner.cli.common import stderr
+from hardner.cli.common import say
 
 _FILES = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Results of `hardner evaluate`.")
+    list[Path], Argument(metavar="FILE...", help="Result files of `hardner evaluate`.")
 ]
 _ROWS = Annotated[
-    list[str] | None,
-    typer.Option("--row", help="A row to show, by its name in `hardner table`; again for more."),
+    list[str] | None, Option("--row", metavar="NAME", help="Show only this row; may be repeated.")
 ]
 
 
 def table_command(
     files: _FILES,
     metric: Annotated[
-        Literal["f1", "precision", "recall", "all"], typer.Option(help="What to show.")
+        Literal["f1", "precision", "recall", "all"], Option(help="Which score.")
     ] = "f1",
     shape: Annotated[
-        Literal["text", "md", "csv", "latex"], typer.Option("--format", help="How to show it.")
+        Literal["text", "md", "csv", "latex"], Option("--format", help="Output format.")
     ] = "text",
     baseline: Annotated[
-        str, typer.Option(help="The row to compare the others with; * marks what differs.")
+        str,
+        Option(
+            metavar="NAME", help="Test every row against this one; * marks significant differences."
+        ),
     ] = "",
     rows: _ROWS = None,
 ) -> None:
-    """Show results as the papers do: a row a method, a column a corpus, a table a size.
+    """Show results as in the papers: one row per method, one column per corpus, one table per size.
 
-    Under each row of ours are the published values, where there are any, and the difference. What
-    was not run says so. CSV has a line a cell, with intervals, effect sizes and p values.
+    Published values, where there are any, and the difference stand under a row. Cells that were not
+    run say so. CSV has one line per cell, with confidence intervals, effect sizes and p values.
 
     Examples:
 
@@ -55,15 +58,20 @@ def table_command(
 def plot_command(
     kind: Annotated[
         Literal["shots", "ratios", "errors"],
-        typer.Argument(help="F1 against shots, against shares of the data, or kinds of errors."),
+        Argument(
+            metavar="shots|ratios|errors",
+            help="F1 by number of sentences, F1 by share of the data, or errors by kind.",
+        ),
     ],
     files: _FILES,
     out: Annotated[
-        Path, typer.Option(help="An .svg or .png file; without an ending, both are written.")
+        Path, Option(metavar="FILE", help=".svg, .png, or both without an ending.")
     ] = Path("figure"),
     rows: _ROWS = None,
 ) -> None:
-    """Draw results. How hardness went over a run is drawn by `hardner hardness --plot`.
+    """Draw results as figures.
+
+    Hardness over a training run is drawn by `hardner hardness --plot`.
 
     Examples:
 
@@ -77,4 +85,4 @@ def plot_command(
 
     results = select_rows(load_results(files), rows or [])
     for path in write_figure(lambda: FIGURES[kind](results), out):
-        stderr.print(str(path), markup=False)
+        say(str(path))

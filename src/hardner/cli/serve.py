@@ -6,32 +6,27 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
+from hardner.cli.options import MODEL_OPTION
 from hardner.errors import HardnerError
 
 
 def serve_command(
     project: Annotated[
-        Path,
-        typer.Argument(metavar="[PROJECT]", help="The project's file; made if it is not there."),
+        Path, Argument(metavar="[PROJECT]", help="Project file; created if missing.")
     ] = Path("workbench.hardner"),
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where to listen; 0 is any free port.")
-    ] = 8765,
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8765,
     host: Annotated[
-        str, typer.Option(help="Address to listen at; others than this machine need a token.")
+        str, Option(help="Address to listen on; other machines need a token, which is printed.")
     ] = "127.0.0.1",
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
-    ] = True,
-    model: Annotated[
-        Path | None, typer.Option(help="Model folder to start from, instead of the bundled one.")
-    ] = None,
+    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the browser.")] = True,
+    model: MODEL_OPTION = None,
 ) -> None:
-    """Label, adapt, look, repeat, in the browser; nothing leaves this machine.
+    """Label, adapt and review in the browser; nothing leaves this machine.
 
-    A project is one file: documents, labels with their history, models and runs. Stop with Ctrl-C;
-    all that was shown as saved is in the file.
+    A project is one file with the documents, labels and their history, models and runs. Stop with
+    Ctrl-C; all that was shown as saved is in the file.
 
     Examples:
 

@@ -6,17 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import Console
 from rich.text import Text
+from typer import Argument, Option
 
-from hardner.cli.common import (
-    MODEL_OPTION,
-    SOURCE_FORMAT_OPTION,
-    check_format,
-    progress_bar,
-    stderr,
-)
+from hardner.cli.common import check_not_read, progress_bar, say, warn
+from hardner.cli.options import MODEL_OPTION, SOURCE_FORMAT_OPTION, TARGET_FORMAT_OPTION
 from hardner.files import atomic_write
 from hardner.formats import Report, read, write
 from hardner.formats.format import Place
@@ -29,39 +24,31 @@ if TYPE_CHECKING:
 
 
 def suggest_command(
-    texts: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help="Files or folders; - is stdin.")
-    ],
+    texts: Annotated[list[str], Argument(metavar="TEXT...", help="Files or folders; - is stdin.")],
     model: MODEL_OPTION = None,
-    count: Annotated[int, typer.Option("-n", min=1, help="How many sentences.")] = 10,
+    count: Annotated[int, Option("-n", min=1, help="Number of sentences.")] = 10,
     label: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="What is to be learnt; the model need not know it. By default all."
+        Option(
+            metavar="NAME",
+            help="Entity type that you label, known to the model or not; default: all.",
         ),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(metavar="LABELLED", help="What is labelled already, in any format."),
+        Option(metavar="LABELLED", help="Sentences already labelled; may be repeated."),
     ] = None,
     source_format: SOURCE_FORMAT_OPTION = None,
-    target_format: Annotated[
-        str | None,
-        typer.Option("--to", callback=check_format, help="Write the sentences in a format."),
-    ] = None,
-    out: Annotated[
-        str, typer.Option(metavar="OUT", help="Where to write; - is standard output.")
-    ] = "-",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="JSON lines on a terminal too, not a list to read.")
-    ] = False,
+    target_format: TARGET_FORMAT_OPTION = None,
+    out: Annotated[str, Option(metavar="OUT", help="File or folder to write; - is stdout.")] = "-",
+    as_json: Annotated[bool, Option("--json", help="Print JSON lines on a terminal too.")] = False,
 ) -> None:
-    """Choose the sentences that are most worth labelling next, each for a reason of its own.
+    """Choose the sentences that are most worth labelling next.
 
-    Sentences count by hardness: the loss that the model expects of itself. One entity, or one
-    phrase, does not fill the list. With the model that comes along, or before anything is labelled,
-    they are sentences with possible mentions that no head of it explains. JSON lines hold each
-    sentence ready to be labelled, with its hardness and the reason.
+    Each comes with a reason. Sentences are ranked by hardness: the loss that the model expects of
+    itself, with variety, so that no entity or phrase fills the list. With the bundled model they
+    are sentences with likely mentions of a type that it does not know. Printed as JSON lines, they
+    are ready to be labelled.
 
     Examples:
 
@@ -72,6 +59,7 @@ def suggest_command(
     from hardner.tag.predictor import Predictor
     from hardner.tag.suggest import MOST_WORDS, suggest_sentences
 
+    check_not_read(out, *texts, *(exclude or []))
     predictor = Predictor.load(model)
     overlong = 0
 
@@ -92,16 +80,13 @@ def suggest_command(
         known=_sentences(exclude or [], None),
     )
     if overlong:
-        stderr.print(
-            f"warning: {overlong:,} sentences of more than {MOST_WORDS} words not considered"
-        )
+        warn([f"{overlong:,} sentences of more than {MOST_WORDS} words not considered"])
     if not found:
-        stderr.print("nothing to suggest: no other sentence has a chance of a mention")
+        say("nothing to suggest: no other sentence has a chance of a mention")
     elif target_format or out != "-":
         report = Report()
         write(map(_document, found), out, target_format, report=report)
-        for line in report.lines():
-            stderr.print(f"warning: {line}", markup=False)
+        warn(report.lines())
     elif as_json or not sys.stdout.isatty():
         _write_lines(found)
     else:
@@ -147,7 +132,11 @@ def _write_lines(found: Iterable["Suggestion"]) -> None:
             record |= {
                 "hardness": round(suggestion.hardness, 4),
                 "reason": suggestion.reason,
-                "uncertain": [_possible(mention) for mention in _mentions(suggestion, document)],
+                "uncertain": [
+                    {name: getattr(mention, name) for name in ("start", "end", "label", "text")}
+                    | {"score": round(mention.score, 4)}
+                    for mention in _mentions(suggestion, document)
+                ],
             }
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
@@ -157,16 +146,6 @@ def _mentions(suggestion: "Suggestion", document: Document) -> Iterator[Entity]:
     for span, share in suggestion.uncertain:
         start, end = offsets[span.start][0], offsets[span.end - 1][1]
         yield Entity(start, end, span.label, document.text[start:end], share)
-
-
-def _possible(mention: Entity) -> dict[str, object]:
-    return {
-        "start": mention.start,
-        "end": mention.end,
-        "label": mention.label,
-        "text": mention.text,
-        "score": round(mention.score, 4),
-    }
 
 
 def _show(found: Iterable["Suggestion"]) -> None:

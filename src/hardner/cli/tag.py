@@ -7,21 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from hardner.cli.common import (
+from hardner.cli.common import document_counter, message_on_interrupt, progress_bar, say, warn
+from hardner.cli.options import (
     ADDRESS_OPTION,
     DEVICE_OPTION,
     ENGINE_OPTION,
     MODEL_OPTION,
     SOURCE_FORMAT_OPTION,
+    TARGET_SCHEME_OPTION,
     EngineChoice,
     check_format,
-    check_scheme,
-    document_counter,
-    interruptible,
-    message_on_interrupt,
-    progress_bar,
-    stderr,
 )
 from hardner.cli.outputs import Output
 from hardner.errors import HardnerError
@@ -43,68 +40,60 @@ def _check_labels(text: str | None) -> str | None:
 def tag_command(
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FILES...|-]", help="Files, folders and patterns; - is standard input."
-        ),
+        Argument(metavar="[FILES...|-]", help="Files, folders and patterns; - is standard input."),
     ] = None,
     source_format: SOURCE_FORMAT_OPTION = None,
     target_format: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to",
+            metavar="FORMAT",
             callback=check_format,
-            help="Format to write; by default as --out is named, text on a terminal, else jsonl.",
+            help="Format of the output; default: by the name of --out, text on a terminal, else "
+            "jsonl.",
         ),
     ] = None,
     out: Annotated[
-        str | None,
-        typer.Option(help="A file for all, or a folder (NAME/) with a file for each of FILES."),
+        str | None, Option(metavar="OUT", help="A file, or a folder (NAME/) with a file per input.")
     ] = None,
     model: MODEL_OPTION = None,
     labels: Annotated[
         str | None,
-        typer.Option(
-            callback=_check_labels, help="Only these, with commas between; by default all."
+        Option(
+            metavar="A,B,...", callback=_check_labels, help="Find only these types; default: all."
         ),
     ] = None,
     min_score: Annotated[
-        float, typer.Option(min=0, max=1, help="Only entities that are as probable as that.")
+        float, Option(min=0, max=1, help="Drop entities scoring below this.")
     ] = 0.0,
     batch_size: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Sentences computed at once; the result is the same. By default what suits the "
-            "device.",
+        Option(
+            min=1, help="Sentences per batch; the result is the same. Default: suits the device."
         ),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
-            help="Processes, each with its own model; the result is the same. By default 1, on Ray "
-            "all that it has room for.",
+            help="Processes, each with its own model; the result is the same. Default: 1; on Ray, "
+            "as many as fit.",
         ),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the same command where it was broken off.")
-    ] = False,
-    device: DEVICE_OPTION = "cpu",
-    scheme: Annotated[
-        str | None,
-        typer.Option(callback=check_scheme, help="Tag scheme of a CoNLL file to write (IOB2)."),
-    ] = None,
+    resume: Annotated[bool, Option("--resume", help="Continue an interrupted command.")] = False,
+    device: DEVICE_OPTION = "auto",
+    scheme: TARGET_SCHEME_OPTION = None,
     engine: ENGINE_OPTION = EngineChoice.local,
     address: ADDRESS_OPTION = None,
 ) -> None:
     """Find entities in text of any format, and write them in any format.
 
-    Text is cut into sentences; tokens of CoNLL files are kept as they are. Entities of different
-    types may overlap. Scores are probabilities. Documents come out in the order they went in, and
-    memory does not grow with their number. A file appears when it is finished, or not at all.
+    Text is split into sentences; tokens of CoNLL files are kept. Entities of different types may
+    overlap. Scores are probabilities. Documents keep their order, and memory does not grow with
+    their number. A file is written whole, or not at all.
 
-    On Ray, --out is a folder of shards (jsonl or parquet) with a manifest; the same command again
-    makes those that are missing.
+    With --engine ray, --out is a folder of shards (jsonl or parquet) with a manifest; the same
+    command again makes the shards that are missing.
 
     Examples:
 
@@ -124,12 +113,10 @@ def tag_command(
     report = Report()
     output = Output.of(out, target_format, scheme, report)
     counts = _tag_here(files or ["-"], output, job, workers or 1, source_format, resume)
-    for line in report.lines():
-        # Ids are made up for plain text, so their loss is no news.
-        if "document id not kept" not in line:
-            stderr.print(f"warning: {line}", markup=False)
+    # Ids are made up for plain text, so their loss is no news.
+    warn(line for line in report.lines() if "document id not kept" not in line)
     if output.place is not None:
-        stderr.print(f"{counts} -> {output.place}", markup=False)
+        say(f"{counts} -> {output.place}")
 
 
 def _tag_here(
@@ -156,11 +143,7 @@ def _tag_here(
     labels = job.predictor.labels
     count = mentions = 0
     kept = "; what is finished is kept: the same command and --resume go on" if keeps else ""
-    with (
-        interruptible(lambda: False),
-        message_on_interrupt(f"interrupted{kept}"),
-        document_counter() as tick,
-    ):
+    with message_on_interrupt(f"interrupted{kept}"), document_counter() as tick:
 
         def tagged(documents: Iterable[Document]) -> Iterator[Document]:
             nonlocal count, mentions
@@ -177,14 +160,16 @@ def _tag_here(
             every = chain.from_iterable(documents for _, documents in by_input(sources))
             output.write(every, output.place, labels)
         elif output.growing is None:
-            from hardner.scale.resume import FinishedInputs
+            from hardner.scale.resume import FinishedInputs, sole_writer
 
             assert output.place is not None
-            finished = FinishedInputs(output.place, _settings(job, source_format, output), resume)
-            left = [source for source, path in targets.items() if not finished.holds(source, path)]
-            for source, documents in by_input(left):
-                output.write(documents, targets[source], labels)
-                finished.add(source)
+            with sole_writer(output.place, is_dir=True):
+                settings = _settings(job, source_format, output)
+                finished = FinishedInputs(output.place, settings, resume)
+                left = [name for name, path in targets.items() if not finished.holds(name, path)]
+                for source, documents in by_input(left):
+                    output.write(documents, targets[source], labels)
+                    finished.add(source)
         else:
             from hardner.scale.resume import fingerprint, growing_file
 
@@ -238,9 +223,9 @@ def _tag_on_ray(
             to=target_format or "jsonl",
             on_progress=on_progress,
         )
-    for reason, count in made.notes.items():
-        stderr.print(f"warning: {reason}: {count:,}", markup=False)
+    warn(f"{reason}: {count:,}" for reason, count in made.notes.items())
     if made.bad:
-        stderr.print(f"warning: {made.bad:,} bad documents: {Path(out, 'bad.jsonl')}", markup=False)
-    said = f"{made.documents:,} documents, {made.entities:,} mentions, {made.shards:,} shards"
-    stderr.print(f"{said} -> {out}", markup=False)
+        warn([f"{made.bad:,} bad documents: {Path(out, 'bad.jsonl')}"])
+    say(
+        f"{made.documents:,} documents, {made.entities:,} mentions, {made.shards:,} shards -> {out}"
+    )

@@ -1,6 +1,5 @@
 """``hardner train``: an experiment to its end; ``hardner experiments``: those that have a name."""
 
-import json
 import shlex
 import sys
 import warnings
@@ -10,20 +9,19 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from typer import Argument, Option
 
-from hardner.cli.common import RunBar, interruptible, stderr, warnings_on_stderr
-from hardner.cli.corpora import CATALOGUE_OPTION
+from hardner.cli.common import (
+    RunBar,
+    interruptible,
+    plain_table,
+    print_json,
+    say,
+    warnings_on_stderr,
+)
+from hardner.cli.options import CATALOGUE_OPTION, JSON_OPTION, PLUGIN_OPTION
 from hardner.errors import HardnerError
 
-PLUGIN_OPTION = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--plugin",
-        metavar="FILE.py",
-        help="Run this file first, which may define a method. Only run files that you trust.",
-    ),
-]
 TRAIN_CONTEXT = {"ignore_unknown_options": True}
 """What the command line needs to pass dotted keys on to `train_command`."""
 
@@ -32,26 +30,25 @@ def train_command(
     context: typer.Context,
     arguments: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="EXPERIMENT",
-            help="A name that `hardner experiments` lists, or a TOML file; any of its keys can be "
-            "set as in --inner.steps 3.",
+            help="A name that `hardner experiments` lists, or a TOML file. Any of its keys can be "
+            "set as an option: --inner.steps 3.",
         ),
     ],
     out: Annotated[
-        Path | None,
-        typer.Option(help="The run's folder; by default runs/ and the experiment's name."),
+        Path | None, Option(metavar="DIR", help="Folder of the run; default: runs/ and the name.")
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Print all keys with their values, and exit.")
+        bool, Option("--show", help="Print all keys with their values, and exit.")
     ] = False,
     catalogue: CATALOGUE_OPTION = "",
     plugin: PLUGIN_OPTION = None,
 ) -> None:
-    """Train a tagger as an experiment says.
+    """Train a tagger as an experiment describes.
 
-    The run's folder gets the best model on the source devel data, a log and a state. The same
-    command goes on from the state, whatever ended the last one; Ctrl-C saves one at once.
+    The run's folder gets the best model on the sources' devel data, a log, and a state from which
+    the same command goes on after any interruption. Ctrl-C saves the state first.
 
     Examples:
 
@@ -86,26 +83,26 @@ def train_command(
         if not ranks.leads:
             with warnings.catch_warnings(action="ignore"):
                 followed = run_experiment(experiment, folder, stop=stop, ranks=ranks)
-            raise typer.Exit(0 if followed.finished else 130)
+            if not followed.finished:
+                raise KeyboardInterrupt
+            return
         with warnings_on_stderr(), board.bar:
             standing = run_experiment(experiment, folder, board, stop, board.reading, ranks)
     done = f"{standing.iteration:,} of {iterations:,} iterations"
     if not standing.finished:
         again = "the same command" if ranks.joined else shlex.join(["hardner", *sys.argv[1:]])
-        stderr.print(f"stopped after {done}; to go on: {again}", markup=False)
-        raise typer.Exit(130)
+        say(f"stopped after {done}; to go on: {again}")
+        raise KeyboardInterrupt
     best = f", devel loss {standing.best:.4f} after {standing.best_at:,}" if standing.best else ""
-    stderr.print(
-        f"{folder / MODEL_FOLDER}: {done}{best}; next: hardner hardness {shlex.quote(str(folder))}",
-        markup=False,
-    )
+    model, run = folder / MODEL_FOLDER, shlex.quote(str(folder))
+    say(f"{model}: {done}{best}; next: hardner hardness {run}")
 
 
 def experiments_command(
     pattern: Annotated[
-        str, typer.Argument(help="Only names that hold this; * stands for any letters.")
+        str, Argument(metavar="[PATTERN]", help="Part of a name; * stands for anything.")
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    as_json: JSON_OPTION = False,
 ) -> None:
     """List the experiments that `hardner train` and `hardner evaluate` know by name.
 
@@ -124,10 +121,9 @@ def experiments_command(
         raise HardnerError(f"no experiment's name holds {pattern!r}")
     found = {name: load_experiment(name) for name in names}
     if as_json:
-        rows = [{"name": name, **e.table()} for name, e in found.items()]
-        typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        print_json([{"name": name, **e.table()} for name, e in found.items()])
         return
-    table = Table("name", "method", "preset", "encoder", "left out", box=None, pad_edge=False)
+    table = plain_table("name", "method", "preset", "encoder", "left out")
     for name, e in found.items():
         table.add_row(name, e.method, e.preset, e.encoder.kind, e.target)
     Console().print(table)

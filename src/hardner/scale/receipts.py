@@ -27,9 +27,10 @@ class ShardAttempts:
         held = read_json(self._path) if self._path.exists() else {}
         try:
             self._begun = int(held.get("begun", 0)) + 1
-            self._deaths = Counter(held.get("deaths", {}))
-        except (TypeError, ValueError):
+            deaths = {str(number): int(count) for number, count in held.get("deaths", {}).items()}
+        except (AttributeError, TypeError, ValueError, OverflowError):
             raise FileError(self._path, "damaged; remove it") from None
+        self._deaths = Counter(deaths)
         # A document that is still written down as begun was the last thing its process did.
         if (last := held.get("at")) is not None:
             self._deaths[str(last)] += 1
@@ -124,7 +125,7 @@ def _read_receipt(out: Path, shard: Shard) -> Receipt | None:
         raw["notes"] = {reason: int(count) for reason, count in raw["notes"].items()}
         raw |= {name: int(raw[name]) for name in ("first", "documents", "entities", "bytes")}
         return Receipt(**raw)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         message = "damaged; remove it, and the same command makes its shard again"
         raise FileError(path, message) from None
 

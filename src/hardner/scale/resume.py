@@ -54,8 +54,8 @@ class FinishedInputs:
         with file_errors(self._path):
             if not resume:
                 self._path.unlink(missing_ok=True)
-            lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
-        self._done = set(lines)
+            done = self._path.read_bytes() if self._path.exists() else b""
+        self._done = set(done.decode(errors="replace").splitlines())
 
     def holds(self, source: str, target: Path) -> bool:
         """Whether an input, as it is now, is done and its output still there."""
@@ -96,7 +96,7 @@ def growing_file(path: Path, settings: str, resume: bool) -> Iterator[tuple[Bina
 
 def _whole_lines(part: Path, note: Path, settings: str) -> int:
     """How many there are; half a line behind them is cut off."""
-    if not note.exists() or note.read_text("utf-8") != settings:
+    if not note.exists() or note.read_bytes() != settings.encode():
         message = "was begun for other inputs or settings; without --resume it is begun anew"
         raise FileError(part, message)
     count = end = at = 0

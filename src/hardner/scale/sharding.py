@@ -18,12 +18,7 @@ from hardner.scale.plan import (
     refuse_other_settings,
     write_plan,
 )
-from hardner.scale.receipts import (
-    Summary,
-    make_receipt_folders,
-    missing_shards,
-    write_manifest,
-)
+from hardner.scale.receipts import Summary, make_receipt_folders, missing_shards, write_manifest
 from hardner.scale.resume import sole_writer
 from hardner.scale.shard_worker import ShardWorker, count_documents
 from hardner.scale.tagging import TagJob, list_inputs

@@ -1,0 +1,121 @@
+"""Options that several commands share, and checks of what is given to them."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Option
+from typer.core import TyperCommand, TyperGroup
+
+from hardner.formats import FORMATS
+from hardner.schemes import ALIASES, SCHEMES
+
+
+class EngineChoice(StrEnum):
+    """Where the work is done; the output is the same."""
+
+    local = "local"
+    ray = "ray"
+
+
+def check_format(name: str | None) -> str | None:
+    """Refuse a name that no format has."""
+    if name is not None and name not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}.")
+    return name
+
+
+def check_scheme(name: str | None) -> str | None:
+    """Refuse a name that no tag scheme has."""
+    if name is not None and name not in {**SCHEMES, **ALIASES}:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join((*SCHEMES, *ALIASES))}.")
+    return name
+
+
+MODEL_OPTION = Annotated[
+    Path | None, Option(metavar="DIR", help="Model folder; default: the bundled model.")
+]
+SOURCE_FORMAT_OPTION = Annotated[
+    str | None,
+    Option(
+        "--from",
+        metavar="FORMAT",
+        callback=check_format,
+        help="Format of the input; default: auto-detected.",
+    ),
+]
+TARGET_FORMAT_OPTION = Annotated[
+    str | None,
+    Option(
+        "--to",
+        metavar="FORMAT",
+        callback=check_format,
+        help="Format of the output; default: by the ending of its name.",
+    ),
+]
+TARGET_SCHEME_OPTION = Annotated[
+    str | None,
+    Option(
+        "--scheme",
+        metavar="SCHEME",
+        callback=check_scheme,
+        help="Tag scheme of CoNLL output; default: IOB2.",
+    ),
+]
+DEVICE_OPTION = Annotated[
+    str, Option(metavar="DEVICE", help="cpu, cuda, or auto: cuda if there is a GPU, else cpu.")
+]
+SEED_OPTION = Annotated[int, Option(min=0, help="Random seed.")]
+FORCE_OPTION = Annotated[
+    bool, Option("--force", help="Replace the model if DIR holds one already.")
+]
+JSON_OPTION = Annotated[bool, Option("--json", help="Print JSON.")]
+ENGINE_OPTION = Annotated[
+    EngineChoice, Option(help="This machine (local), or a Ray cluster (ray).")
+]
+ADDRESS_OPTION = Annotated[
+    str | None,
+    Option(
+        envvar="RAY_ADDRESS",
+        show_envvar=False,
+        metavar="HOST:PORT",
+        help="Address of the Ray cluster; default: start Ray on this machine.",
+    ),
+]
+CATALOGUE_OPTION = Annotated[
+    str,
+    Option(
+        "--catalogue",
+        metavar="FILE.toml",
+        help="Describes corpora of your own; default: catalogue.toml in the corpora folder.",
+    ),
+]
+PLUGIN_OPTION = Annotated[
+    list[Path] | None,
+    Option(
+        "--plugin",
+        metavar="FILE.py",
+        help="Run this Python file first, for a training method of your own. It can do anything: "
+        "use only files that you trust.",
+    ),
+]
+
+
+class _PlainFlags:
+    """Help without a type behind options that take no value."""
+
+    def get_params(self, context: Any) -> list[Any]:
+        found: list[Any] = super().get_params(context)  # type: ignore[misc]
+        for parameter in found:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return found
+
+
+class PlainCommand(_PlainFlags, TyperCommand):
+    """A command whose help shows flags as they are typed."""
+
+
+class PlainGroup(_PlainFlags, TyperGroup):
+    """As `PlainCommand`, for commands with commands of their own."""
