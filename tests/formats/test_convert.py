@@ -85,11 +85,24 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     assert "Traceback" not in (tmp_path / "err").read_text()
 
 
-def test_the_input_may_be_the_output(hardner: Command, tmp_path: Path) -> None:
-    path = tmp_path / "a.tsv"
-    path.write_text("a\tB-X\nb\tI-X\n\n")
-    assert hardner("convert", path, path, "--scheme", "IOBES")[0] == 0
-    assert path.read_text() == "a\tB-X\nb\tE-X\n\n"
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("a.txt", "a.txt"), ("a.txt", "a.ann"), ("link.txt", "a.txt"), ("brat", "brat/a.ann")],
+)
+def test_the_input_is_never_overwritten(
+    hardner: Command, tmp_path: Path, source: str, target: str
+) -> None:
+    """A PubTator file would become the plain text that its name says, and lose its mentions."""
+    (tmp_path / "a.txt").write_text("1|t|Aspirin\n1|a|\n1\t0\t7\tAspirin\tChemical\n\n")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "a.txt")
+    (tmp_path / "brat").mkdir()
+    for name, text in (("a.txt", "Aspirin"), ("a.ann", "T1\tChemical 0 7\tAspirin\n")):
+        (tmp_path / "brat" / name).write_text(text)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("a.*")}
+    code, out, err = hardner("convert", tmp_path / source, tmp_path / target)
+    message = "is read, so it cannot be written as well; name another"
+    assert (code, out, err) == (1, "", f"hardner: {tmp_path / target}: {message}\n")
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("a.*")}
 
 
 def test_formats_are_listed(hardner: Command) -> None:

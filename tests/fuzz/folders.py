@@ -35,7 +35,7 @@ from hardner.model.tagger import Model
 from hardner.pretrain.masked import Pretraining
 from hardner.pretrain.run import PretrainingPlan, run_pretraining
 from hardner.scale import TagJob, tag_files
-from hardner.scale.receipts import FinishedInputs, growing_file
+from hardner.scale.resume import FinishedInputs, growing_file
 from hardner.tag.added_heads import add_head
 from hardner.tag.predictor import Predictor
 from hardner.vectors import load_vectors
@@ -231,6 +231,7 @@ def _go_on_tagging(source: Path, job: TagJob) -> Callable[[Path], object]:
 
 
 def _unfinished(source: Path) -> Files:
+    (source.parent / "done").mkdir()
     line = FinishedInputs(source.parent / "done", "settings", resume=False)
     line.add(str(source))
     return {

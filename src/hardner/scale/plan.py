@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from hardner import __version__
 from hardner.errors import FileError
-from hardner.files import atomic_write, file_errors, read_text, sha256
+from hardner.files import atomic_write, file_errors, read_json, sha256
 from hardner.formats import detect
 from hardner.tag.predictor import BUNDLED_MODEL
 from hardner.unfinished import TEMPORARY
@@ -18,6 +18,7 @@ PLAN = "plan.json"
 _GROUPS = 256
 """Of shards that a worker makes in one go, if there are as many: enough for any number of workers
 to be busy, and few enough that inputs are not read in vain up to each shard's start."""
+_MOST_SHARDS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,8 @@ def write_plan(plan: ShardPlan, out: Path) -> None:
         file.write(json.dumps(asdict(plan), indent=1, ensure_ascii=False) + "\n")
 
 
-def read_plan(out: Path) -> ShardPlan | None:
-    """The plan that a folder was begun with, if it was; other files there are an error."""
+def read_plan(out: Path, settings: TagSettings) -> ShardPlan | None:
+    """The plan that a folder was begun with, if it was; other settings or files are an error."""
     path = out / PLAN
     if not path.exists():
         # A killed process may have left half a plan, and this one its lock.
@@ -126,39 +127,45 @@ def read_plan(out: Path) -> ShardPlan | None:
         if out.exists() and not own:
             raise FileError(out, f"exists and holds no {PLAN}; name a new folder for the output")
         return None
+    raw = read_json(path)
     try:
-        raw = json.loads(read_text(path))
-        settings = raw["settings"]
-        labels, inputs = settings["labels"], settings["inputs"]
-        settings["labels"] = None if labels is None else tuple(labels)
-        settings["inputs"] = tuple(Input(**source) for source in inputs)
+        json.dumps(raw, ensure_ascii=False).encode()  # no half of a character
+        # Shards of two settings must not lie side by side.
+        differing = ", ".join(
+            _differences(raw["settings"], json.loads(json.dumps(asdict(settings))))
+        )
         counts = tuple(map(int, raw["counts"]))
-        return ShardPlan(TagSettings(**settings), counts, dict(raw["notes"]))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FileError(path, f"damaged: {error!r}") from None
-
-
-def refuse_other_settings(out: Path, before: TagSettings, now: TagSettings) -> None:
-    """Shards of two settings must not lie side by side."""
-    old, new = asdict(before), asdict(now)
-    if differing := [name for name in new if old[name] != new[name]]:
-        reasons = ", ".join(_difference(name, old[name], new[name]) for name in differing)
-        message = f"was begun with other settings ({reasons}); use those again or another folder"
+        notes = {reason: int(count) for reason, count in raw["notes"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise FileError(path, f"damaged: {error!r}; name a new folder for the output") from None
+    if differing:
+        message = f"was begun with other settings ({differing}); use those again or another folder"
         raise FileError(out, message)
+    possible = len(counts) == len(settings.inputs) and min(counts, default=0) >= 0
+    if not possible or sum(counts) > settings.shard * _MOST_SHARDS:
+        raise FileError(path, "damaged: impossible counts; name a new folder for the output")
+    return ShardPlan(settings, counts, notes)
 
 
-def _difference(name: str, old: Any, new: Any) -> str:
-    if name == "inputs":
-        return _other_inputs(old, new)
-    return (
-        "another model" if name == "model" else f"{name} {json.dumps(old)}, now {json.dumps(new)}"
-    )
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name, new in now.items():
+        if before[name] == new:
+            continue
+        if name == "model":
+            yield "another model"
+        elif name == "inputs":
+            yield _other_inputs(before[name], new)
+        else:
+            yield f"{name} {json.dumps(before[name])}, now {json.dumps(new)}"
 
 
-def _other_inputs(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, Any]]) -> str:
-    then, now = ({source["path"]: source for source in inputs} for inputs in (old, new))
-    if then.keys() == now.keys():
-        changed = next((path for path in now if then[path] != now[path]), None)
-        return f"{changed} has changed since" if changed else "the inputs in another order"
-    added, gone = sorted(now.keys() - then.keys()), sorted(then.keys() - now.keys())
-    return f"without {added[0]}" if added else f"with {gone[0]}"
+def _other_inputs(before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]) -> str:
+    old, new = ({source["path"]: source for source in inputs} for inputs in (before, now))
+    for path in old.keys() | new.keys():
+        if path not in old:
+            return f"without {path}"
+        if path not in new:
+            return f"with {path}"
+        if old[path] != new[path]:
+            return f"{path} has changed since"
+    return "the inputs in another order"

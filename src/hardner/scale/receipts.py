@@ -123,6 +123,7 @@ def _read_receipt(out: Path, shard: Shard) -> Receipt | None:
         raw = read_json(path)
         raw["bad"] = [BadDocument(**one) for one in raw["bad"]]
         raw["notes"] = {reason: int(count) for reason, count in raw["notes"].items()}
+        json.dumps(raw, ensure_ascii=False, default=asdict).encode()  # no half of a character
         raw |= {name: int(raw[name]) for name in ("first", "documents", "entities", "bytes")}
         return Receipt(**raw)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):

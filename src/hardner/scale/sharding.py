@@ -15,7 +15,6 @@ from hardner.scale.plan import (
     group_shards,
     model_checksum,
     read_plan,
-    refuse_other_settings,
     write_plan,
 )
 from hardner.scale.receipts import Summary, make_receipt_folders, missing_shards, write_manifest
@@ -70,7 +69,6 @@ def tag_files(
     if "-" in map(str, given):
         raise HardnerError("standard input cannot be cut into shards; name files or folders")
     folder = Path(out).resolve()
-    begun = read_plan(folder)
     paths = dict.fromkeys(Path(path).resolve() for path in list_inputs(given, format, folder))
     settings = TagSettings(
         model=model_checksum(job.model),
@@ -83,19 +81,15 @@ def tag_files(
     # A label that the model does not know is refused before a cluster is asked for anything.
     here = job if engine == "local" else replace(job, device="cpu")
     here.predictor.check_labels(job.labels)
-    if begun is not None:
-        refuse_other_settings(folder, begun.settings, settings)
+    begun = read_plan(folder, settings)
     with running(engine, job.device, workers, address) as (run, device):
         plan = begun or _planned(settings, run)
         if engine != "local":
             model = None if job.model is None else str(Path(job.model).resolve())
             job = replace(job, model=model, device=device)
         with sole_writer(folder, is_dir=True):
-            # Another process may have begun meanwhile.
-            if (begun := read_plan(folder)) is None:
+            if read_plan(folder, settings) is None:  # else another process was faster
                 write_plan(plan, folder)
-            else:
-                refuse_other_settings(folder, begun.settings, settings)
             _make_shards(plan, job, folder, run, on_progress)
             return write_manifest(folder, plan)
 
