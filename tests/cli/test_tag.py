@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import hardner
 from hardner.cli import outputs
 from hardner.errors import FileError
 from hardner.formats import FORMATS, Report, read, write
-from hardner.scale.resume import fingerprint
+from hardner.scale.resume import fingerprint, sole_writer
 from hardner.scale.tagging import documents_by_input
 from hardner.types import Document
 
@@ -218,6 +219,53 @@ def test_resuming_a_file_of_lines(call: Command, tmp_path: Path, corpus: Path) -
     assert out.read_text() == whole
     assert not part.exists()
     assert not note.exists()
+
+
+@pytest.mark.parametrize("out", ["out.jsonl", "out/"])
+def test_two_at_once_do_not_mix(call: Command, tmp_path: Path, corpus: Path, out: str) -> None:
+    """One file of both inputs with broken lines came of it, and one of the two said it was fine."""
+    job = ("tag", corpus, "--model", MODEL, "--out", f"{tmp_path}/{out}")
+    with sole_writer(tmp_path / out, is_dir=out.endswith("/")):
+        before = sorted(tmp_path.rglob("*"))
+        code, said, err = call(*job)
+        assert (code, said) == (1, "")
+        assert err == (
+            f"hardner: {tmp_path / out}: another process is writing it; wait for it, or choose "
+            "another --out\n"
+        )
+        assert sorted(tmp_path.rglob("*")) == before
+    assert call(*job)[0] == 0
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith("lock")]
+
+
+def test_a_folder_stands_for_the_files_in_it(call: Command, tmp_path: Path, corpus: Path) -> None:
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.txt").write_text(TEXT)
+    (folder / "a.txt.md5").write_text("not ours")
+    corpus.rename(folder / "deep" / "b.jsonl")
+    code, out, err = call("tag", folder, "--model", MODEL)
+    assert (code, err) == (0, "")
+    assert [record["id"] for record in records(out)] == ["a", *(f"d{n}" for n in range(64))]
+    code, _, err = call("tag", folder, "--model", MODEL, "--out", f"{tmp_path}/o/")
+    assert code == 0, err
+    assert {path.name for path in (tmp_path / "o").glob("*.jsonl")} == {"a.jsonl", "b.jsonl"}
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\f\n"])
+def test_marks_stand_where_mentions_end_whatever_ends_a_line(
+    call: Command, tmp_path: Path, end: str
+) -> None:
+    """Marks slipped by a character a line where lines end as on Windows."""
+    for name, text in (("a.txt", f"{TEXT}{end}" * 5), ("b.txt", f"{TEXT}\n" * 5)):
+        (tmp_path / name).write_text(text, newline="")
+    marked = [
+        call("tag", tmp_path / name, "--model", MODEL, "--to", "text")
+        for name in ("a.txt", "b.txt")
+    ]
+    assert marked[0][0] == marked[1][0] == 0
+    found = [re.findall(r"(\w+)\[(\w+)", out) for _, out, _ in marked]
+    assert found[0] == found[1] and len(found[0]) > 10
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from scale.made import content, ids, lines, model, receipts, tag, texts
 
-from hardner.errors import HardnerError
+from hardner.errors import FileError, HardnerError
 from hardner.formats import Report, read, write
 from hardner.scale import Summary, plan, shard_worker, tagging
+from hardner.scale.resume import sole_writer
 from hardner.tag.predictor import Predictor
 from hardner.types import Document
 
@@ -116,6 +117,64 @@ def test_what_is_missing_is_made_and_nothing_else(
     same = [path.name for path, at in times.items() if path.stat().st_mtime_ns == at]
     assert sorted(same) == ["part-000000.jsonl", "part-000002.jsonl"]
     assert not list(out.glob(".hardner-*"))
+
+
+def test_a_shard_that_was_changed_is_made_again(
+    network: Path, source: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    tag([source], out, model=network, shard=10)
+    before, shard = content(out), out / "part-000002.jsonl"
+    shard.write_bytes(shard.read_bytes().replace(b'"id": "d', b'"id": "e', 1))
+    assert content(out) != before
+    assert shard.stat().st_size == len(before[shard.name])
+    tag([source], out, model=network, shard=10)
+    assert content(out) == before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("receipts/part-000001.jsonl.json", "{", ""),
+        ("receipts/part-000001.jsonl.json", "{", "[" * 100_000),
+        ("receipts/part-000001.jsonl.json", '"sha256"', '"sha255"'),
+        ("receipts/part-000001.jsonl.json", '"documents": 10', '"documents": "ten"'),
+        ("receipts/part-000001.jsonl.json", '"documents": 10', '"documents": 1e999'),
+        ("receipts/part-000001.jsonl.json", '"notes": {}', '"notes": []'),
+        ("receipts/part-000001.jsonl.json", '"notes": {}', r'"notes": {"\ud800": 1}'),
+        ("receipts/part-000001.jsonl.json", '"bad": []', '"bad": [{"file": "a"}]'),
+        ("attempts/part-000002.jsonl.json", "{", '{"begun": 1e999}'),
+        ("attempts/part-000002.jsonl.json", "{", '{"deaths": {"1": "two"}}'),
+        ("attempts/part-000002.jsonl.json", "{", '{"deaths": 1}'),
+        ("plan.json", "\n  50\n", "\n  -50\n"),
+        ("plan.json", "\n  50\n", "\n  5000000000000\n"),
+        ("plan.json", "\n  50\n", "\n  50, 50\n"),
+        ("plan.json", '"inputs": [', '"inputs": [1, '),
+        ("plan.json", '"counts"', '"count"'),
+    ],
+)
+def test_notes_edited_by_hand_are_one_line(
+    network: Path, source: Path, tmp_path: Path, file: str, old: str, new: str
+) -> None:
+    out = tmp_path / "out"
+    tag([source], out, model=network, shard=10)
+    (out / "part-000002.jsonl").unlink()
+    path = out / file
+    text = path.read_text() if path.exists() else old
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(FileError, match="damaged") as caught:
+        tag([source], out, model=network, shard=10)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_two_at_once_in_one_folder(network: Path, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with sole_writer(out, is_dir=True):
+        with pytest.raises(FileError, match="another process is writing it"):
+            tag([source], out, model=network)
+        assert not content(out)
+    assert tag([source], out, model=network).documents == 50
 
 
 @pytest.mark.parametrize("groups", [1, 2, 1000])
