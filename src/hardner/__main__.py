@@ -1,5 +1,15 @@
-"""``python -m hardner`` is the command ``hardner``."""
+"""``python -m hardner``, and the command ``hardner``."""
 
-from hardner.cli import main
+import signal
 
-main()
+
+def main() -> None:
+    """Run the command line; Ctrl-C while it is loaded ends it at once, as nothing is begun."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from hardner.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

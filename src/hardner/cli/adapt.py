@@ -17,6 +17,7 @@ from hardner.cli.common import (
     message_on_interrupt,
     print_json,
     progress_bar,
+    say,
     warn,
     warnings_on_stderr,
 )
@@ -159,7 +160,7 @@ class _Estimate:
         elif done == 2 * _UNTIMED and self._began is not None:
             seconds = (time.monotonic() - self._began) / _UNTIMED * total
             if seconds > _LONG:
-                stderr.print(f"learning will take about {ceil(seconds / 60)} minutes", markup=False)
+                say(f"learning will take about {ceil(seconds / 60)} minutes")
 
 
 def _score(predictor: "Predictor", tested: "Examples") -> "Score":
