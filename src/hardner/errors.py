@@ -8,9 +8,6 @@ from typing import Any
 class HardnerError(Exception):
     """What went wrong, where, and, if it helps, what to do. Commands print it and exit with 1."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.splitlines()))  # whatever a damaged file brings into it
-
     def __str__(self) -> str:
         """One line, whatever the names in it hold."""
         return " ".join(super().__str__().splitlines())

@@ -74,19 +74,19 @@ def test_a_run_saves_its_state_first(
     expected: int,
 ) -> None:
     (tmp_path / "mine.toml").write_text(EXPERIMENT)
-    score = run._scorer
+    loop = run.loop
 
-    def interrupted(*arguments: object) -> object:
+    def interrupted(*arguments: object, **options: object) -> object:
         signal.raise_signal(number)
-        return score(*arguments)  # type: ignore[arg-type]
+        yield from loop(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(run, "_scorer", interrupted)
+    monkeypatch.setattr(run, "loop", interrupted)
     job = ("train", tmp_path / "mine.toml", "--out", tmp_path / "run")
     code, out, err = call(*job)
     assert (code, out) == (expected, "")
     assert err.splitlines()[-1].startswith("stopped after ")
     assert (tmp_path / "run" / "state").is_dir()
-    monkeypatch.setattr(run, "_scorer", score)
+    monkeypatch.setattr(run, "loop", loop)
     assert call(*job)[0] == 0
 
 
