@@ -1,12 +1,11 @@
 """The files that curves.py writes: scores over a training, and task vectors, as JSON lines."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from hardner.errors import FileError
-from hardner.evaluate.results import json_lines
+from hardner.evaluate.results import checked_record, json_lines
 from hardner.evaluate.score import Score
 
 TASKS = {"tag": "NER", "mtcls": "mtCLS", "bcls": "bCLS", "mcls": "mCLS"}
@@ -90,13 +89,5 @@ def read_records(path: str | Path, kind: type[Record]) -> list[Record]:
     """The records of a file, each once; none where there is no file."""
     if not Path(path).is_file():
         return []
-    names = {field.name for field in fields(kind)}
-    made: Callable[..., Record] = kind
-    found: dict[tuple[object, ...], Record] = {}
-    for number, line in json_lines(path):
-        if not names <= line.keys():
-            raise FileError(path, "not what curves.py writes", number)
-        values = {name: line[name] for name in names}
-        record = made(**{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()})
-        found[record.key] = record
-    return list(found.values())
+    found = (checked_record(kind, line, path, number) for number, line in json_lines(path))
+    return list({record.key: record for record in found}.values())

@@ -85,6 +85,13 @@ def test_rows_are_told_apart_however_many_there_are():
     assert len(looks) == 21
 
 
+@pytest.mark.parametrize("kind", ["shots", "errors"])
+def test_a_dollar_in_a_name_is_no_formula(kind, tmp_path):
+    given = [of_f1(3, method="costs $x_{", corpus="A"), of_f1(4, method="MAML", corpus="A")]
+    (svg,) = write_figure(lambda: FIGURES[kind](given), tmp_path / "figure.svg")
+    assert "costs $x_{" in svg.read_text()
+
+
 def test_only_what_was_run_has_a_panel():
     with matplotlib.rc_context(RC_PARAMS):
         figure = FIGURES["ratios"](RATIOS)

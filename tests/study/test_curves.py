@@ -251,7 +251,7 @@ def test_damaged_lines_are_refused_and_unfinished_ones_cut(tmp_path: Path) -> No
     path.write_text('{"a": 1}\n{"b": 2')
     cut_partial_line(path)
     assert path.read_text() == '{"a": 1}\n'
-    with pytest.raises(HardnerError, match=rf"{CURVES}:1: not what"):
+    with pytest.raises(HardnerError, match=rf"{CURVES}:1: not a CurvePoint: method is missing"):
         read_records(path, CurvePoint)
     path.write_text("no\n")
     with pytest.raises(HardnerError, match=rf"{CURVES}:1: not a line of JSON"):

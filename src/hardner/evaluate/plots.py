@@ -36,6 +36,7 @@ RC_PARAMS = {
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a dollar in a row's name is a dollar
     "svg.hashsalt": "hardner",  # so that a figure is the same file each time
 }
 
