@@ -12,21 +12,19 @@ from pathlib import Path
 from hardner.errors import FileError, HardnerError
 from hardner.files import PathLike, head, is_standard, plain_name, shown_path
 from hardner.formats.ace import ACE_2005
+from hardner.formats.annotation_tools import DOCCANO, LABELSTUDIO, PRODIGY
 from hardner.formats.bioc import BIOC_JSON, BIOC_XML
 from hardner.formats.brat import BRAT
 from hardner.formats.conll import CONLL, TABLE_HINT
 from hardner.formats.docbin import DOCBIN
-from hardner.formats.doccano import DOCCANO
 from hardner.formats.format import HOLDABLE, Format, Place, Report, reporting
 from hardner.formats.html import HTML
 from hardner.formats.jsonl import JSONL
-from hardner.formats.labelstudio import LABELSTUDIO
 from hardner.formats.medline import MEDLINE
 from hardner.formats.mention import fit_document, make_mention
 from hardner.formats.ontonotes import ONTONOTES
 from hardner.formats.parquet import PARQUET
 from hardner.formats.plain import PLAIN_TEXT
-from hardner.formats.prodigy import PRODIGY
 from hardner.formats.pubtator import PUBTATOR
 from hardner.types import Document
 

@@ -1,14 +1,24 @@
-"""hardner's own JSON lines: all that a document holds, so that a round trip changes nothing."""
+"""hardner's own JSON lines: all that a document holds, so that a round trip changes nothing.
 
+Read as well: records of tokens without a text, which is then the tokens joined by spaces: Hugging
+Face's ``{"tokens": ["A", "stent"], "ner_tags": ["O", "B-Device"]}`` and GLiNER's
+``{"tokenized_text": ["A", "stent"], "ner": [[1, 1, "Device"]]}``, with inclusive ends.
+"""
+
+from collections.abc import Iterator
 from typing import Any
 
-from hardner.formats.doccano import DOCCANO_DIALECT
+from hardner.errors import HardnerError
+from hardner.formats.annotation_tools import (
+    DOCCANO_DIALECT,
+    LABELSTUDIO_DIALECT,
+    PRODIGY_DIALECT,
+)
+from hardner.formats.conll import REPAIRED, join_sentences
 from hardner.formats.format import HOLDABLE, Place, Report
 from hardner.formats.json_records import Dialect, Record, json_format
-from hardner.formats.labelstudio import LABELSTUDIO_DIALECT
 from hardner.formats.mention import parse_range, short
-from hardner.formats.prodigy import PRODIGY_DIALECT
-from hardner.formats.token_records import TOKENS_DIALECT
+from hardner.schemes import tags_to_spans
 from hardner.types import STATES, Document, Entity, Passage, Sentence, Span
 
 
@@ -78,13 +88,57 @@ def _decode_sentence(record: Record) -> Sentence:
     return Sentence(tokens, tuple(spans), record.string("id"), held, state)
 
 
+def _decode_tokens(record: Record, report: Report) -> Document:
+    tagged = "ner_tags" in record.fields
+    tokens = record.strings("tokens" if tagged else "tokenized_text")
+    spans = _of_tags(record, len(tokens), report) if tagged else tuple(_of_gliner(record))
+    if any(not 0 <= start < end <= len(tokens) for start, end, _ in spans):
+        raise record.place.error(f"a mention lies outside the {len(tokens)} tokens")
+    return join_sentences(record.string("id"), [Sentence(tokens, spans)])
+
+
+def _of_tags(record: Record, length: int, report: Report) -> tuple[Span, ...]:
+    if any(isinstance(tag, int) for tag in record.items("ner_tags")):
+        raise record.place.error(
+            '"ner_tags" are numbers, whose names stand elsewhere; write them as O, B-Disease, ...'
+        )
+    tags = record.strings("ner_tags")
+    if len(tags) != length:
+        raise record.place.error(f'{length} "tokens" and {len(tags)} "ner_tags"')
+    scheme = "IOBES" if any(tag.startswith(("E-", "S-")) for tag in tags) else "IOB2"
+    try:
+        spans, repaired = tags_to_spans(tags, scheme)
+    except HardnerError as error:
+        raise record.place.error(str(error)) from None
+    if repaired:
+        report.add(REPAIRED, record.place, len(repaired))
+    return spans
+
+
+def _of_gliner(record: Record) -> Iterator[Span]:
+    for item in record.items("ner"):
+        match item:
+            case [first, last, str(label)]:
+                start, last = parse_range(first, last, record.place)
+                yield Span(start, last + 1, label)
+            case _:
+                message = f'"ner" is not a list of [first, last, label]: {short(str(item))}'
+                raise record.place.error(message)
+
+
 JSONL = json_format(
     "jsonl",
     "JSON lines of hardner; also reads those of the three tools above",
     LABELSTUDIO_DIALECT,
     DOCCANO_DIALECT,
     PRODIGY_DIALECT,
-    TOKENS_DIALECT,
+    Dialect(
+        fields=frozenset({"id", "tokens", "ner_tags", "tokenized_text", "ner"}),
+        recognises=lambda fields: (
+            "text" not in fields and ("ner_tags" in fields or "tokenized_text" in fields)
+        ),
+        decode=_decode_tokens,
+    ),
     Dialect(
         fields=frozenset({"id", "text", "entities", "sentences", "passages", "held_out"}),
         recognises=lambda fields: "entities" in fields or "passages" in fields,
