@@ -326,7 +326,7 @@ def test_training_data_of_other_libraries(tmp_path: Path, record: object) -> Non
         ({"tokens": ["a"], "ner_tags": ["O", "O"]}, '1 "tokens" and 2 "ner_tags"'),
         ({"tokens": [1], "ner_tags": ["O"]}, '"tokens" is not a list of strings'),
         ({"tokenized_text": ["a"], "ner": [[0, 1, "X"]]}, "outside the 1 tokens"),
-        ({"tokenized_text": ["a"], "ner": [[0, "X"]]}, r"not a list of \[first, last, label\]"),
+        ({"tokenized_text": ["a"], "ner": [[0, "X"]]}, "not a mention of the form"),
         ({"tokenized_text": ["a"], "ner": [[None, 0, "X"]]}, "is not an offset"),
     ],
 )

@@ -104,7 +104,7 @@ def test_fields_that_are_not_kept_are_said(tmp_path: Path) -> None:
         ({"entities": [{"start": 0, "end": 2, "label": "X", "fragments": [[0]]}]}, "not pairs"),
         ({"sentences": [{"tokens": [1]}]}, "not a list of strings"),
         ({"sentences": [{"tokens": ["a"], "offsets": []}]}, "1 tokens and 0 offsets"),
-        ({"sentences": [{"tokens": ["a"], "spans": [[1]]}]}, "not a list of"),
+        ({"sentences": [{"tokens": ["a"], "spans": [[1]]}]}, "not a mention of the form"),
         ({"passages": [{"start": "x"}]}, "is not an offset"),
         ({"id": [1]}, '"id" is not a string'),
     ],

@@ -15,7 +15,7 @@ from typing import Any
 
 from hardner.formats.format import Place, Report
 from hardner.formats.json_records import Dialect, Record, json_format
-from hardner.formats.mention import make_mention, make_sentences, parse_range, short
+from hardner.formats.mention import make_mention, make_sentences, parse_range
 from hardner.types import Document, Entity, Offset
 
 
@@ -78,19 +78,14 @@ def _is_doccano(fields: dict[str, Any]) -> bool:
 
 
 def _decode_doccano(record: Record, report: Report) -> Document:
-    text = record.text()
-    entities = []
-    for item in chain.from_iterable(map(record.items, ("label", "labels", "entities"))):
-        parts = item
-        if isinstance(item, dict):
-            parts = [item.get(key) for key in ("start_offset", "end_offset", "label")]
-        match parts:
-            case [start, end, str(label)]:
-                extent = parse_range(start, end, record.place)
-                entities.append(make_mention(record.place, text, [extent], label))
-            case _:
-                message = f"not a mention of the form [start, end, label]: {short(str(item))}"
-                raise record.place.error(message)
+    text, place = record.text(), record.place
+    mentions = [*record.triples("label"), *record.triples("labels")]
+    for item in record.records("entities"):
+        start, end = map(item.fields.get, ("start_offset", "end_offset"))
+        if not (label := item.string("label")):
+            raise place.error("a mention without a label")
+        mentions.append((*parse_range(start, end, place), label))
+    entities = (make_mention(place, text, [(start, end)], label) for start, end, label in mentions)
     return Document(record.string("id"), text, tuple(entities))
 
 

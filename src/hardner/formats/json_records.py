@@ -86,6 +86,18 @@ class Record:
             raise self.place.error("offsets are not pairs of [start, end]")
         return [parse_range(start, end, self.place) for start, end in pairs]
 
+    def triples(self, key: str) -> list[tuple[int, int, str]]:
+        """The list of ``[start, end, label]`` under the key; empty where there is none."""
+        found = []
+        for item in self.items(key):
+            match item:
+                case [start, end, str(label)]:
+                    found.append((*parse_range(start, end, self.place), label))
+                case _:
+                    problem = f'not a mention of the form [start, end, label] in "{key}"'
+                    raise self.place.error(f"{problem}: {short(str(item))}")
+        return found
+
     def entity(self, text: str) -> Entity:
         """A mention of the form ``{"start": 0, "end": 5, "label": "Device"}``."""
         whole, score = self.range(), self.fields.get("score")

@@ -5,7 +5,6 @@ Face's ``{"tokens": ["A", "stent"], "ner_tags": ["O", "B-Device"]}`` and GLiNER'
 ``{"tokenized_text": ["A", "stent"], "ner": [[1, 1, "Device"]]}``, with inclusive ends.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from hardner.errors import HardnerError
@@ -17,7 +16,7 @@ from hardner.formats.annotation_tools import (
 from hardner.formats.conll import REPAIRED, join_sentences
 from hardner.formats.format import HOLDABLE, Place, Report
 from hardner.formats.json_records import Dialect, Record, json_format
-from hardner.formats.mention import parse_range, short
+from hardner.formats.mention import short
 from hardner.schemes import tags_to_spans
 from hardner.types import STATES, Document, Entity, Passage, Sentence, Span
 
@@ -71,27 +70,23 @@ def decode_document(record: Record, report: Report) -> Document:
 
 def _decode_sentence(record: Record) -> Sentence:
     place, tokens = record.place, record.strings("tokens")
-    spans = []
-    for span in record.items("spans"):
-        try:
-            start, end, label = span
-        except (TypeError, ValueError):
-            raise place.error('"spans" is not a list of [start, end, label]') from None
-        spans.append(Span(*parse_range(start, end, place), str(label)))
+    spans = tuple(Span(*triple) for triple in record.triples("spans"))
     given = record.fields.get("offsets") is not None
     offsets = tuple(record.ranges("offsets"))
     if given and len(offsets) != len(tokens):
         raise place.error(f"{len(tokens)} tokens and {len(offsets)} offsets in a sentence")
     if (state := record.string("state")) not in ("", *STATES):
         raise place.error(f'"state" is {short(state)}; known are {", ".join(STATES)}')
-    held = offsets if given else None
-    return Sentence(tokens, tuple(spans), record.string("id"), held, state)
+    return Sentence(tokens, spans, record.string("id"), offsets if given else None, state)
 
 
 def _decode_tokens(record: Record, report: Report) -> Document:
-    tagged = "ner_tags" in record.fields
-    tokens = record.strings("tokens" if tagged else "tokenized_text")
-    spans = _of_tags(record, len(tokens), report) if tagged else tuple(_of_gliner(record))
+    if "ner_tags" in record.fields:
+        tokens = record.strings("tokens")
+        spans = _of_tags(record, len(tokens), report)
+    else:
+        tokens = record.strings("tokenized_text")
+        spans = tuple(Span(first, last + 1, label) for first, last, label in record.triples("ner"))
     if any(not 0 <= start < end <= len(tokens) for start, end, _ in spans):
         raise record.place.error(f"a mention lies outside the {len(tokens)} tokens")
     return join_sentences(record.string("id"), [Sentence(tokens, spans)])
@@ -113,17 +108,6 @@ def _of_tags(record: Record, length: int, report: Report) -> tuple[Span, ...]:
     if repaired:
         report.add(REPAIRED, record.place, len(repaired))
     return spans
-
-
-def _of_gliner(record: Record) -> Iterator[Span]:
-    for item in record.items("ner"):
-        match item:
-            case [first, last, str(label)]:
-                start, last = parse_range(first, last, record.place)
-                yield Span(start, last + 1, label)
-            case _:
-                message = f'"ner" is not a list of [first, last, label]: {short(str(item))}'
-                raise record.place.error(message)
 
 
 JSONL = json_format(
