@@ -10,37 +10,28 @@ from hardner.schemes import non_overlapping
 from hardner.serve.database import Database, compact_json, record_event
 from hardner.serve.errors import only
 from hardner.serve.mention_types import ensure_types, type_numbers
-from hardner.serve.models import current_model_number
 from hardner.serve.sentences import PARTLY
 from hardner.text import Problem, sentences
 from hardner.types import Document, Sentence, Span
 
 _LONGEST = 400  # tokens of a sentence; a longer one is shown and labelled in parts
-_OPENING = 120  # characters of a document in a list
 _WORD = re.compile(r"\w+")
 HAS_LABELS = "EXISTS (SELECT 1 FROM sentences WHERE document = documents.id AND state <> 'open')"
 """Condition on a document: a sentence of it is labelled, or marked as holding no mention."""
 HAS_PARTIAL = f"documents.id IN (SELECT document FROM sentences WHERE {PARTLY})"
 """Condition on a document: a sentence of it is partly reviewed."""
 # CROSS JOIN keeps SQLite to this order of the tables, in which the indexes serve.
-_WITH = """id IN (SELECT document FROM predictions CROSS JOIN sentences ON sentences.id = sentence
-           WHERE model = :model AND {})"""
-_COUNT = """(SELECT count(*) FROM sentences CROSS JOIN predictions ON sentence = sentences.id
-     WHERE document = documents.id AND model = :model AND {})"""
+_PREDICTED = """id IN (SELECT document FROM current_predictions CROSS JOIN sentences
+                ON sentences.id = sentence WHERE {})"""
 _FILTERS = {
     "all": "1",
     "labelled": HAS_LABELS,
     "unlabelled": f"NOT {HAS_LABELS}",
     "partial": HAS_PARTIAL,
-    "suggested": _WITH.format("suggested"),
-    "disagreeing": _WITH.format("disagrees"),
+    "suggested": _PREDICTED.format("suggested"),
+    "disagreeing": _PREDICTED.format("disagrees"),
     "held_out": "held_out",
 }
-_ROW = f"""SELECT id, name, substr(text, 1, {_OPENING}) AS opening, held_out,
-    (SELECT count(*) FROM sentences WHERE document = documents.id) AS sentences,
-    (SELECT count(*) FROM sentences WHERE document = documents.id AND state <> 'open') AS labelled,
-    {_COUNT.format("suggested")} AS suggested, {_COUNT.format("disagrees")} AS disagreeing
-    FROM documents"""
 
 
 def prepare_document(document: Document, labelled: bool = False) -> tuple[Document, list[str]]:
@@ -143,8 +134,7 @@ def list_documents(
 ) -> dict[str, Any]:
     """A page of the documents, in the order they were added, and how many there are."""
     where = f"NOT removed AND {_FILTERS[which]}"
-    model = current_model_number(database)
-    values: dict[str, Any] = {"model": model, "after": after, "offset": offset, "limit": limit}
+    values: dict[str, Any] = {"after": after, "offset": offset, "limit": limit}
     if query.strip():
         # Quoted, words are no operators of the full-text search; the star matches beginnings.
         values["words"] = " ".join(f'"{word}"*' for word in _WORD.findall(query))
@@ -153,7 +143,9 @@ def list_documents(
         where += " AND id IN (SELECT rowid FROM words WHERE words MATCH :words)"
     (total,) = database.execute(f"SELECT count(*) FROM documents WHERE {where}", values).fetchone()
     rows = database.execute(
-        f"{_ROW} WHERE {where} AND id > :after ORDER BY id LIMIT :limit OFFSET :offset", values
+        f"""SELECT * FROM document_rows AS documents WHERE {where} AND id > :after
+            ORDER BY id LIMIT :limit OFFSET :offset""",
+        values,
     )
     found = [_as_json(row) for row in rows]
     following = found[-1]["id"] if len(found) == limit else None
@@ -161,12 +153,13 @@ def list_documents(
 
 
 def _as_json(row: sqlite3.Row) -> dict[str, Any]:
-    return {**dict(row), "held_out": bool(row["held_out"])}
+    shown = {**dict(row), "held_out": bool(row["held_out"])}
+    del shown["removed"]
+    return shown
 
 
 def find_document(database: Database, number: int) -> dict[str, Any]:
-    values = {"model": current_model_number(database), "id": number}
-    rows = database.execute(f"{_ROW} WHERE NOT removed AND id = :id", values)
+    rows = database.execute("SELECT * FROM document_rows WHERE NOT removed AND id = ?", (number,))
     return _as_json(only(rows, f"document {number}"))
 
 

@@ -57,7 +57,7 @@ class SentenceLabels(NamedTuple):
             tuple(mark for mark in marks if mark[2] != kind)
             for marks in (self.spans, self.rejected)
         )
-        return self._replace(spans=spans, rejected=rejected, partial=self.partial and bool(spans))
+        return self._replace(spans=spans, rejected=rejected)
 
 
 def _marks(held: Iterable[Sequence[int]]) -> tuple[Mark, ...]:
@@ -65,10 +65,8 @@ def _marks(held: Iterable[Sequence[int]]) -> tuple[Mark, ...]:
 
 
 def _check(labels: SentenceLabels, tokens: int, types: dict[int, str]) -> None:
-    if labels.none and (labels.spans or labels.partial):
-        raise Refused(
-            "a sentence with labels, or partly reviewed, cannot be marked as holding none"
-        )
+    if labels.none and labels.spans:
+        raise Refused("a sentence with labels cannot be marked as holding none")
     for start, end, number in (*labels.spans, *labels.rejected):
         if not 0 <= start < end <= tokens:
             raise Refused(f"span {start} to {end} is not within the {tokens} tokens")
@@ -126,12 +124,10 @@ def remove_type(database: Database, number: int, with_labels: bool) -> None:
         (number,),
     )
     before = {row["id"]: SentenceLabels.of_row(row) for row in rows}
+    after = {sentence: labels.without(number) for sentence, labels in before.items()}
     sides = [
         {"type": number, "removed": removed, "sentences": {n: s._asdict() for n, s in own.items()}}
-        for removed, own in (
-            (False, before),
-            (True, {n: labels.without(number) for n, labels in before.items()}),
-        )
+        for removed, own in ((False, before), (True, after))
     ]
     _set_type(database, sides[1])
     record_event(database, "untype", before=sides[0], after=sides[1])

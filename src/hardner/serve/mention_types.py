@@ -24,20 +24,12 @@ def type_numbers(database: Database) -> dict[str, int]:
 
 def list_types(database: Database) -> list[dict[str, Any]]:
     """The types in use, with the number of labels of each."""
-    # Not called "type" here: json_each has a column of that name, which GROUP BY would take.
-    used = database.execute(
-        """SELECT json_extract(span.value, '$[2]') AS number, count(*) AS spans
-           FROM documents JOIN sentences ON sentences.document = documents.id,
-                json_each(sentences.spans) AS span
-           WHERE NOT removed AND sentences.spans <> '[]' GROUP BY number"""
-    )
-    counts = {row["number"]: row["spans"] for row in used}
-    rows = database.execute("SELECT id, name, key, colour FROM types WHERE NOT removed ORDER BY id")
-    return [{**dict(row), "spans": counts.get(row["id"], 0)} for row in rows]
+    return [dict(row) for row in database.execute("SELECT * FROM used_types")]
 
 
 def find_type(database: Database, number: int) -> dict[str, Any]:
-    return only((one for one in list_types(database) if one["id"] == number), f"type {number}")
+    rows = database.execute("SELECT * FROM used_types WHERE id = ?", (number,))
+    return dict(only(rows, f"type {number}"))
 
 
 def add_type(

@@ -107,13 +107,9 @@ def show_suggestions(database: Database, suggested: "Sequence[Suggestion]") -> l
     held = {sentence["id"]: sentence for sentence in show_sentences(database, rows)}
     types = type_numbers(database)
     return [
-        {
-            "sentence": held[int(one.sentence.id)],
-            "hardness": one.hardness,
-            **_doubts(one, types),
-        }
+        {"sentence": held[number], "hardness": one.hardness, **_doubts(one, types)}
         for one in suggested
-        if int(one.sentence.id) in held  # its document may have been removed meanwhile
+        if (number := int(one.sentence.id)) in held  # its document may have been removed meanwhile
     ]
 
 
@@ -153,15 +149,8 @@ def show_text_suggestions(
             {**_in_text(text, sentence, *span[:2]), "label": span.label, "score": round(score, 4)}
             for span, score in one.uncertain
         ]
-        found.append(
-            {
-                "index": index,
-                **_in_text(text, sentence, 0, len(sentence)),
-                "hardness": one.hardness,
-                "reason": one.reason,
-                "uncertain": uncertain,
-            }
-        )
+        about = {"hardness": one.hardness, "reason": one.reason, "uncertain": uncertain}
+        found.append({"index": index, **_in_text(text, sentence, 0, len(sentence)), **about})
     return found
 
 

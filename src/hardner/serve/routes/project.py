@@ -1,6 +1,7 @@
 """The project as a whole: its state, and exports of its labels and scores."""
 
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,7 +23,6 @@ router = APIRouter(prefix="/api", tags=["project"])
 @router.get("/project")
 def get_project(bench: Bench) -> dict[str, Any]:
     """What does not change while the server runs, the types, and the status."""
-    limits = bench.settings.limits
     with bench.project.reading() as database:
         types = list_types(database)
     return {
@@ -42,11 +42,7 @@ def get_project(bench: Bench) -> dict[str, Any]:
             for row in FORMATS.values()
         ],
         "schemes": list(SCHEMES),
-        "limits": {
-            "upload_bytes": limits.upload_bytes,
-            "json_bytes": limits.json_bytes,
-            "tag_characters": limits.tag_characters,
-        },
+        "limits": asdict(bench.settings.limits),
         "status": get_status(bench),
     }
 
