@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from safetensors.torch import load_file, save_file
 from tag.small_models import predictor
 from transformers import (
     AutoModelForTokenClassification,
@@ -179,3 +180,12 @@ def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(HardnerError, match="pickled weights are not read"):
         hardner.load(folder)
+
+
+def test_a_classifier_with_weights_that_are_no_numbers_is_refused(tmp_path: Path) -> None:
+    folder = classifier(tmp_path / "hf", ("O", "B-X", "I-X"))
+    held = load_file(folder / "model.safetensors")
+    held["classifier.bias"][0] = torch.nan
+    save_file(held, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(HardnerError, match=r"parameter decoder\.bias holds what is no finite"):
+        Predictor.load(folder)

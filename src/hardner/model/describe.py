@@ -65,15 +65,16 @@ def save_model(
 def load_model(folder: str | Path) -> tuple[Tagger, Params]:
     """Read what `save_model` wrote, or a Hugging Face folder for token classification."""
     if _is_classifier(folder):
-        return read_classifier(folder)
-    found = checkpoint.load_checkpoint(folder)
-    try:
-        tagger = build_tagger(found.config, found.files)
+        tagger, params = read_classifier(folder)
+    else:
+        found = checkpoint.load_checkpoint(folder)
         params = dict(found.tensors)
-        _check_params(tagger, params)
-        _check_numbers(params)
-    except HardnerError as error:
-        raise FileError(folder, str(error)) from None
+        try:
+            tagger = build_tagger(found.config, found.files)
+            _check_params(tagger, params)
+        except HardnerError as error:
+            raise FileError(folder, str(error)) from None
+    _check_numbers(folder, params)
     return tagger, params
 
 
@@ -271,12 +272,16 @@ def _check_params(tagger: Tagger, params: Params) -> None:
             raise HardnerError(f"parameter {name} is {found}, the network wants {list(shape)}")
 
 
-def _check_numbers(params: Params) -> None:
+def _check_numbers(folder: str | Path, params: Params) -> None:
     """Refuse weights that no network computes with."""
     if len(types := {value.dtype for value in params.values()}) > 1:
-        raise HardnerError(f"its parameters are of several types: {', '.join(map(str, types))}")
+        raise FileError(
+            folder, f"its parameters are of several types: {', '.join(map(str, types))}"
+        )
     for name, value in params.items():
         # A sum is not finite where a number is not, and takes a tenth of the time.
         finite = value.sum().isfinite() or value.isfinite().all()
         if not value.is_floating_point() or not finite:
-            raise HardnerError(f"parameter {name} holds what is no finite number; train it anew")
+            raise FileError(
+                folder, f"parameter {name} holds what is no finite number; train it anew"
+            )
