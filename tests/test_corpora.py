@@ -1,8 +1,10 @@
+import ast
 import json
 import lzma
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -137,6 +139,23 @@ def test_a_new_corpus_is_a_row(tmp_path):
     )
     assert corpus.devel == ()
     assert corpus.test[0].spans == (Span(0, 1, "Thing"),)
+
+
+def texts_of(source: str) -> Iterator[str]:
+    """The strings of a module, but for its docstrings."""
+    tree = ast.parse(source)
+    lone = [n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in lone:
+            yield node.value
+
+
+def test_code_names_no_corpus():
+    """The catalogue and other tables do."""
+    names = Corpora.under("nowhere").rows.keys()
+    for path in Path(corpora.__file__).parent.rglob("*.py"):
+        assert not names & set(texts_of(path.read_text("utf-8"))), path
+    assert set(texts_of('"""S800"""\nx = "BC2GM"\n"doc"')) == {"BC2GM"}
 
 
 def test_a_tenth_of_train_is_held_out_once_and_for_all(tmp_path):

@@ -1,10 +1,8 @@
 """The catalogue: a row a corpus, of ``catalogue.toml`` and of a user's own files."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +16,6 @@ SPLITS = ("train", "devel", "test")
 
 @dataclass(frozen=True)
 class SplitFile:
-    """A split's file or folder."""
-
     path: str
     sha256: str = ""
 
@@ -52,7 +48,6 @@ class CatalogueEntry:
     published: Published | None = None
 
     def domain_of(self, label: str) -> str:
-        """The domain that a label of the corpus belongs to."""
         return self.domains.get(label, self.domain)
 
     @property
@@ -62,7 +57,6 @@ class CatalogueEntry:
         return {split: part for split, part in parts.items() if part is not None}
 
     def path(self, split: str, root: str | Path) -> Path:
-        """Where a split lies."""
         return Path(root, self.folder or self.name, self.parts[split].path)
 
     def changed(self, root: str | Path) -> list[Path]:
@@ -97,8 +91,8 @@ def _row(name: str, table: Any) -> Row:
 @cache
 def builtin_rows() -> Mapping[str, Row]:
     """The package's own catalogue, by name."""
-    text = files("hardner").joinpath("catalogue.toml").read_text("utf-8")
-    return {name: _row(name, table) for name, table in tomllib.loads(text).items()}
+    table = read_toml(Path(__file__).with_name("catalogue.toml"))
+    return {name: _row(name, values) for name, values in table.items()}
 
 
 def with_rows_of(rows: Mapping[str, Row], path: Path) -> Mapping[str, Row]:

@@ -53,7 +53,6 @@ class Corpora:
         return {name: row for name, row in self.rows.items() if isinstance(row, CatalogueEntry)}
 
     def entry(self, name: str) -> CatalogueEntry:
-        """The catalogue's row for a corpus."""
         row = self.rows.get(name)
         if not isinstance(row, CatalogueEntry):
             raise HardnerError(f"unknown corpus {name!r}; known are {', '.join(self.entries)}")
@@ -67,7 +66,6 @@ class Corpora:
         return [e for e in self.entries.values() if exists(e.path("train", self.root))]
 
     def holds(self, name: str) -> bool:
-        """Whether a corpus lies there."""
         row = self.rows.get(name)
         if isinstance(row, JoinedEntry):
             return all(map(self.holds, row.joins))
@@ -101,7 +99,6 @@ class Corpora:
 
 
 def load_corpus(name: str, root: str | Path, report: Report | None = None) -> Corpus:
-    """A corpus under a folder, with all its splits."""
     return Corpora.under(root).load(name, report)
 
 

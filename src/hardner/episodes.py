@@ -95,12 +95,10 @@ class Sources:
         return list(self.sentences)
 
     def read(self, task: Task) -> tuple[Sentence, ...]:
-        """The sentences of a task."""
         return tuple(self.sentences[task.domain][row] for row in task.rows)
 
 
 def bearing(sentences: Sequence[Sentence]) -> list[int]:
-    """Which sentences hold an entity."""
     return [index for index, sentence in enumerate(sentences) if sentence.spans]
 
 

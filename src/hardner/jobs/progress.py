@@ -15,13 +15,11 @@ class RunProgress(NamedTuple):
 
     stage: str = ""
     """What comes before training, such as "reading the text"; empty once training has begun."""
-    done: int = 0
-    """Steps or iterations, or words where vectors are trained."""
+    done: int = 0  # steps or iterations, or words where vectors are trained
     total: int = 0
     loss: float | None = None
     """Mean over the steps since the last report; None before the first, and for word vectors."""
-    devel: float | None = None
-    """Last loss on devel data, where the run has any."""
+    devel: float | None = None  # the last loss on devel data, where the run has any
     speed: float = 0.0
     """Subwords or words a second since the last report; 0 where it is not measured."""
     milestone: bool = False
@@ -44,7 +42,6 @@ class Meter:
 
     @property
     def due(self) -> bool:
-        """Whether it is time for a report."""
         return time.perf_counter() - self._clock > SECONDS
 
     def add(self, size: int, loss: Tensor | float = 0.0) -> None:

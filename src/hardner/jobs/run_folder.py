@@ -35,8 +35,7 @@ class SavedState(NamedTuple):
 
     params: dict[str, Tensor]
     optimizer: dict[str, Tensor]
-    about: Mapping[str, Any]
-    """What else the run keeps, such as how many steps are done."""
+    about: Mapping[str, Any]  # what else the run keeps, such as how many steps are done
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors, by the names that they have in the folder."""
@@ -98,12 +97,8 @@ def open_run_folder(
 ) -> Iterator[RunFolder]:
     """Make a run's folder, or see that it holds the same run, and keep other processes out.
 
-    Args:
-        path: A new or empty folder, or that of the same run.
-        settings_file: The name of the file that says what the run is.
-        settings: What it says, as nested tables of JSON values.
-        read: Reads the settings of an earlier session.
-        free: Dotted keys in which that session may differ.
+    The settings, nested tables of JSON values, say what the run is. Those of an earlier session
+    are read by ``read``, and may differ in the dotted keys ``free``.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -22,8 +22,7 @@ class Ranks:
 
     rank: int = 0
     of: int = 1
-    joined: bool = False
-    """Whether there is a process group; one that is alone waits for nothing."""
+    joined: bool = False  # in a process group; one that is alone waits for nothing
 
     @property
     def leads(self) -> bool:
@@ -47,7 +46,6 @@ class Ranks:
         return list(self._sum(everywhere))
 
     def summed(self, grads: Params) -> Params:
-        """The gradients summed over all ranks."""
         if not self.joined or not grads:
             return grads
         names = sorted(grads)  # the same order on every rank
@@ -56,7 +54,6 @@ class Ranks:
         return {n: part.view_as(grads[n]) for n, part in zip(names, parts, strict=True)}
 
     def total(self, value: float) -> float:
-        """The sum of a number over all ranks."""
         return float(self._sum(torch.tensor(value, dtype=torch.float64))) if self.joined else value
 
     def any(self, asked: bool) -> bool:

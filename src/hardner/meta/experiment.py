@@ -182,7 +182,6 @@ class Experiment:
             raise HardnerError(f"encoder.frozen: {self.method} learns through the encoder")
 
     def build_method(self) -> Method:
-        """The method with the settings of this experiment."""
         inner = replace(self.inner, rate=self._rate(self.inner.rate))
         shares = vars(self.granularity).copy()
         pooling = shares.pop("pooling")

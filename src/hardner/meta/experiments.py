@@ -1,10 +1,8 @@
 """Where experiments come from: a name of ``experiments.toml`` or a file, with a preset beneath."""
 
-import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +44,8 @@ def load_experiment(name: str | Path, overrides: Mapping[str, Any] | None = None
     if path.suffix in (".toml", ".json") or path.is_file():
         return read_experiment(path, overrides)
     near = ", ".join(get_close_matches(path.as_posix(), tables, 3, cutoff=0.0))
-    raise HardnerError(
-        f"{name}: no such file or folder, and no experiment has that name; the nearest are {near} "
-        "(see hardner experiments)"
-    )
+    missing = "no such file or folder, and no experiment has that name"
+    raise HardnerError(f"{name}: {missing}; the nearest are {near} (see hardner experiments)")
 
 
 def run_name(name: str | Path) -> str:
@@ -62,13 +58,13 @@ def run_name(name: str | Path) -> str:
 @cache
 def training_presets() -> Mapping[str, Mapping[str, ConfigTable]]:
     """The values of each preset, for ``any`` encoder and by its kind."""
-    return tomllib.loads(files("hardner.meta").joinpath("presets.toml").read_text("utf-8"))
+    return read_toml(Path(__file__).with_name("presets.toml"))
 
 
 @cache
 def experiment_tables() -> Mapping[str, ConfigTable]:
     """What each named experiment sets."""
-    table = tomllib.loads(files("hardner.meta").joinpath("experiments.toml").read_text("utf-8"))
+    table = read_toml(Path(__file__).with_name("experiments.toml"))
     methods, settings, cells = table["methods"], table["settings"], table["cells"]
     tables = {}
     for method in methods:
@@ -82,7 +78,6 @@ def experiment_tables() -> Mapping[str, ConfigTable]:
 
 def _section(sections: Mapping[str, ConfigTable], name: str) -> ConfigTable:
     """A section's values over those of the section that it extends."""
-    own = dict(sections[name])
-    own.pop("settings", None)
+    own = {key: value for key, value in sections[name].items() if key != "settings"}
     base = own.pop("extends", None)
     return merged(_section(sections, base), own) if base else own

@@ -52,13 +52,11 @@ class Hardness:
 
     experiment: Experiment
     used: bool  # whether the run weighed its tasks by it
-    weights: tuple[tuple[float, ...], ...]
-    """Of the tasks of each iteration: Eq. 2 for the encoder."""
+    weights: tuple[tuple[float, ...], ...]  # of the tasks of each iteration: Eq. 2, encoder
     domains: tuple[tuple[str, ...], ...]
 
     @classmethod
     def of(cls, folder: str | Path) -> "Hardness":
-        """Read a run's folder."""
         file, log = Path(folder, EXPERIMENT_FILE), Path(folder, LOG_FILE)
         if not file.is_file():
             raise FileError(folder, f"no run: there is no {EXPERIMENT_FILE} in it")
@@ -67,10 +65,8 @@ class Hardness:
         found = list(read_log(log))
         if not found:
             raise FileError(log, "no iteration is logged yet")
-        if any(
-            (e.iteration, len(e.domains)) != (i, experiment.train.tasks)
-            for i, e in enumerate(found)
-        ):
+        tasks = experiment.train.tasks
+        if any((e.iteration, len(e.domains)) != (i, tasks) for i, e in enumerate(found)):
             raise FileError(log, "is not the whole log of this experiment")
         weights = tuple(_weights(entry, used) for entry in found)
         return cls(experiment, used, weights, tuple(tuple(e.domains) for e in found))

@@ -74,8 +74,7 @@ class InnerStep(NamedTuple):
 
     moved: Params  # the adapted parts
     state: State  # of the optimiser
-    old: Params
-    """The adapted parts with `InnerLoop.old` left out; ``moved`` itself where none is asked."""
+    old: Params  # the same with `InnerLoop.old` left out; ``moved`` itself where none is asked
 
 
 def expand_per_task(params: Params, parts: frozenset[str], tasks: int) -> Params:

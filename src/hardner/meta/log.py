@@ -24,10 +24,8 @@ class LogEntry:
     """An iteration as the log tells it; lists have a number a task."""
 
     iteration: int
-    losses: dict[str, list[float]]
-    """By outer term."""
-    weights: dict[str, list[float]]
-    """By part of the network, summing to 1."""
+    losses: dict[str, list[float]]  # by outer term
+    weights: dict[str, list[float]]  # by part of the network, summing to 1
     domains: list[str]
     rate: float
     seconds: float
@@ -49,8 +47,7 @@ class TrainingLog:
 
     def __init__(self, path: Path | None, method: Method, training: Training) -> None:
         """Args: ``path`` of the file; without one nothing is written."""
-        self.loss: float | None = None
-        """Mean tagging loss of the last block."""
+        self.loss: float | None = None  # mean tagging loss of the last block
         self._path, self._turns, self._training = path, method.turns, training
         self._waiting: list[tuple[TrainingStep, list[str]]] = []
         self._clock = time.monotonic()

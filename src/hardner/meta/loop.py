@@ -20,7 +20,8 @@ from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.methods import Draw, Method
 from hardner.meta.optim import Optimizer, State, clip
 from hardner.meta.outer import Objective, outer_step, query_loss
-from hardner.model.layers import Mode, Params, part_of
+from hardner.meta.terms import of_parts
+from hardner.model.layers import Mode, Params
 from hardner.model.runtime import CudaGraphRunner, Precision, autocast
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
@@ -58,15 +59,19 @@ class EpisodeRows(NamedTuple):
     supports: tuple[Ints, ...]  # for each inner step in turn, [M, K]
     query: Ints  # [M, K]
 
+    @property
+    def each(self) -> tuple[Ints, ...]:
+        """The supports, then the query."""
+        return *self.supports, self.query
+
 
 def draw_episodes(
     method: Method, sources: Sources, tasks: int, shots: int, seed: int
 ) -> Callable[[int], tuple[Episode, ...]]:
     """What an iteration draws, by its number."""
-    steps = max(method.objective.inner.steps, 1)
     draws: dict[Draw, Callable[..., tuple[Episode, ...]]] = {
         "tasks": partial(paired, entities=method.entities),
-        "split": partial(across, steps=steps),
+        "split": partial(across, steps=max(method.objective.inner.steps, 1)),
         "shuffled": partial(mini_batches, mixed=True),
         "in turn": partial(mini_batches, mixed=False),
     }
@@ -118,8 +123,7 @@ class TrainingState:
 
 
 def initial_state(params: Params, method: Method, training: Training) -> TrainingState:
-    """The state before the first iteration."""
-    learnt = {n: p for n, p in params.items() if part_of(n) in method.objective.learners}
+    learnt = of_parts(params, method.objective.learners)
     return TrainingState(params, training.optimizer.init(learnt))
 
 
@@ -132,31 +136,22 @@ def loop(
     progress: TrainingState,
     ranks: Ranks = ALONE,
 ) -> Iterator[TrainingStep]:
-    """Train, from wherever ``progress`` stands, and keep it up to date.
+    """Train, from wherever ``progress`` stands, and keep it up to date: its tensors move in place.
 
-    Args:
-        tagger: The network.
-        method: What fills the slots.
-        training: How the outer parameters move.
-        store: The source sentences.
-        draw: The rows of an iteration, a pure function of its number.
-        progress: Parameters and state on the store's device; moved in place.
-        ranks: Among whom the tasks of an iteration are shared out.
+    It is on the device of the store, which holds the source sentences; ``draw`` gives the rows of
+    an iteration by its number. The tasks of an iteration are shared out among the ranks.
     """
-    learnt = [n for n in progress.params if part_of(n) in method.objective.learners]
+    learnt = list(of_parts(progress.params, method.objective.learners))
     kept = list(progress.state)
-    replay = CudaGraphRunner(
-        [progress.params[n] for n in learnt] + [progress.state[k] for k in kept]
-    )
-    objectives = method.turns
+    moving = [progress.params[n] for n in learnt] + [progress.state[k] for k in kept]
+    replay, objectives = CudaGraphRunner(moving), method.turns
     clock = time.perf_counter()
     while progress.iteration < training.iterations:
         iteration = progress.iteration
-        turn = iteration % len(objectives)
-        rows = draw(iteration)
+        turn, rows = iteration % len(objectives), draw(iteration)
         own, tasks = ranks.own(len(rows.query)), len(rows.query)
         mode = Mode(training.dropout, among=(own.start, tasks) if ranks.joined else None)
-        widths = store.packed_widths(np.concatenate((*rows.supports, rows.query)))
+        widths = store.packed_widths(np.concatenate(rows.each))
         torch.manual_seed(seed_of(training.seed, iteration))  # of dropout, whatever came before
 
         def compute(
@@ -167,21 +162,19 @@ def loop(
             mode: Mode = mode,
         ) -> tuple[list[Tensor], list[Tensor]]:
             *supports, query = (store.batch(r, widths) for r in drawn)
+            params = progress.params
             with autocast(training.precision, store.device):
-                result = outer_step(
-                    tagger, objective, progress.params, supports, query, mode, ranks
-                )
+                result = outer_step(tagger, objective, params, supports, query, mode, ranks)
             grads = clip(result.grads, training.clip)
             # A part without a gradient still decays, and keeps its momentum.
-            grads |= {n: torch.zeros_like(progress.params[n]) for n in learnt if n not in grads}
-            moved, state = training.optimizer.step(
-                progress.params, grads, progress.state, dict.fromkeys(grads, rate)
-            )
+            grads |= {n: torch.zeros_like(params[n]) for n in learnt if n not in grads}
+            rates = dict.fromkeys(grads, rate)
+            moved, state = training.optimizer.step(params, grads, progress.state, rates)
             found = [torch.stack(result.values), torch.stack(list(result.weights.values()))]
             return [moved[n] for n in learnt] + [state[k] for k in kept], found
 
         rate = torch.tensor(training.rate_at(iteration))
-        drawn = [torch.from_numpy(r[own]) for r in (*rows.supports, rows.query)]
+        drawn = [torch.from_numpy(r[own]) for r in rows.each]
         # Whatever changes shapes or terms needs a graph of its own; the rate is an input.
         key = (turn, tuple(widths.items()), *(tuple(r.shape) for r in drawn))
         losses, weights = replay(key, compute, [rate, *drawn])
@@ -202,10 +195,8 @@ def devel_loss(
     """The mean tagging loss over fixed episodes of devel sentences, after the method's own way."""
     total = torch.zeros((), device=store.device)
     for rows in draws[ranks.rank :: ranks.of]:
-        widths = store.packed_widths(np.concatenate((*rows.supports, rows.query)))
-        *supports, query = (
-            store.batch(torch.from_numpy(r).to(store.device), widths)
-            for r in (*rows.supports, rows.query)
-        )
+        widths = store.packed_widths(np.concatenate(rows.each))
+        drawn = (torch.from_numpy(r).to(store.device) for r in rows.each)
+        *supports, query = (store.batch(r, widths) for r in drawn)
         total += query_loss(tagger, method.objective, params, supports, query).mean()
     return ranks.total(float(total)) / len(draws)

@@ -9,8 +9,9 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from hardner.config import Bounds, NonNegative, Section
+from hardner.config import Bounds, NonNegative, Section, make
 from hardner.errors import FileError, HardnerError
+from hardner.files import read_toml
 from hardner.meta.hypergradient import MetaGradient
 from hardner.meta.inner import PROTOTYPES, InnerLoop
 from hardner.meta.optim import Optimizer
@@ -202,8 +203,8 @@ def wpz(s: MethodSettings) -> Method:
 
 
 METHODS: dict[str, Callable[[MethodSettings], Method]] = {
-    make.__name__.replace("_", "-"): make
-    for make in (
+    function.__name__.replace("_", "-"): function
+    for function in (
         *(hgda, hgda_nes, hgda_both),
         *(metaner, metaner_without_critic, metaner_new_only, metaner_maml, maml),
         *(multitask, multitask_in_turn, multigranularity, multigranularity_alternating),
@@ -264,20 +265,7 @@ class BaselinePlan:
 
 
 BASELINES: dict[str, BaselinePlan] = {
-    "In-Domain": BaselinePlan("multitask", "target", adapt=False),
-    "D-Shift": BaselinePlan("multitask", "sources", adapt=False, merged=True),
-    "AGG": BaselinePlan("multitask", "sources and target", adapt=False, merged=True),
-    "FineTuning": BaselinePlan("multitask", "sources", adapt=True, merged=True),
-    "MultiTask": BaselinePlan("multitask", "sources and target", adapt=False),
-    "DANN": BaselinePlan("dann", "sources", adapt=True),
-    "WPZ": BaselinePlan("wpz", "sources", adapt=True),
-    "MetaNER-Zero": BaselinePlan("metaner", "sources", adapt=False, merged=True),
-    "MetaNER": BaselinePlan("metaner", "sources", adapt=True),
-    "MetaNER w/o critic": BaselinePlan("metaner-without-critic", "sources", adapt=True),
-    "MAML": BaselinePlan("maml", "sources", adapt=True),
-    "HGDA": BaselinePlan("hgda", "sources", adapt=True),
-    "HGDA-NEs": BaselinePlan("hgda-nes", "sources", adapt=True),
-    "HGDA + NEs": BaselinePlan("hgda-both", "sources", adapt=True),
-    "encoder alone": BaselinePlan("multitask", "nothing", adapt=True),
+    name: make(BaselinePlan, row, name)
+    for name, row in read_toml(Path(__file__).with_name("baselines.toml")).items()
 }
-"""Baselines and methods by the names that the papers' tables give them."""
+"""By the names that the papers' tables give them."""

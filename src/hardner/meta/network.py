@@ -31,11 +31,8 @@ def build_network(
 ) -> tuple[Tagger, Params]:
     """Build the tagger and its first parameters; the same seed gives the same numbers.
 
-    Args:
-        experiment: What is trained.
-        source_data: The sentences that it learns from.
-        cache: A folder that keeps the vectors of the words at hand from one run to the next.
-        reading: Called now and then while word vectors are read.
+    The folder ``cache`` keeps the vectors of the words at hand from one run to the next. While
+    vectors are read, ``reading`` is called now and then.
     """
     of = experiment.encoder
     encoder: Encoder

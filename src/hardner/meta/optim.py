@@ -18,6 +18,7 @@ _EPSILON = 1e-8
 State = dict[str, Tensor]
 """What an optimiser remembers, by ``kind.parameter``."""
 _Named = Mapping[str, Tensor]
+_Moved = tuple[Params, State]
 _Rates = Mapping[str, Tensor | float]
 """The learning rate of each parameter."""
 
@@ -34,11 +35,7 @@ class Optimizer:
     weight_decay: float = 0.0
 
     def init(self, params: _Named) -> State:
-        """Nothing remembered yet."""
-        if self.rule == "sgd":
-            kinds: tuple[str, ...] = ("momentum",) if self.momentum else ()
-        else:
-            kinds = ("first", "second")
+        kinds = ["momentum"] * bool(self.momentum) if self.rule == "sgd" else ["first", "second"]
         state = {f"{k}.{n}": torch.zeros_like(p) for k in kinds for n, p in params.items()}
         # Float64: in single precision 1 - beta ** steps loses digits where steps are few.
         if self.rule == "adamw" and params:
@@ -46,10 +43,7 @@ class Optimizer:
             state["steps"] = torch.zeros((), dtype=torch.float64, device=device)
         return state
 
-    def step(
-        self, params: _Named, grads: _Named, state: State, rates: _Rates
-    ) -> tuple[Params, State]:
-        """New parameters and a new state."""
+    def step(self, params: _Named, grads: _Named, state: State, rates: _Rates) -> _Moved:
         rule = self._sgd if self.rule == "sgd" else self._adamw
         return rule(params, grads, state, rates)
 
@@ -75,11 +69,8 @@ class Optimizer:
                 )
             state["steps"] += 1
 
-    def _sgd(
-        self, params: _Named, grads: _Named, state: State, rates: _Rates
-    ) -> tuple[Params, State]:
-        new: Params = {}
-        kept: State = {}
+    def _sgd(self, params: _Named, grads: _Named, state: State, rates: _Rates) -> _Moved:
+        new, kept = Params(), State()
         for rate, names in _by_rate({name: rates[name] for name in grads}):
             # v <- mu v + g + lambda theta; theta <- theta - alpha v
             moves, values = [grads[name] for name in names], [params[name] for name in names]
@@ -93,12 +84,9 @@ class Optimizer:
             new |= dict(zip(names, torch._foreach_sub(values, far), strict=True))
         return new, kept
 
-    def _adamw(
-        self, params: _Named, grads: _Named, state: State, rates: _Rates
-    ) -> tuple[Params, State]:
+    def _adamw(self, params: _Named, grads: _Named, state: State, rates: _Rates) -> _Moved:
         steps = state["steps"] + 1
-        new: Params = {}
-        kept: State = {"steps": steps}
+        new, kept = Params(), State(steps=steps)
         decay1, decay2 = self.betas
         scale1, scale2 = 1 - decay1**steps, 1 - decay2**steps  # undo the bias towards zero
         for name, grad in grads.items():

@@ -55,11 +55,6 @@ class Objective:
         """The parts that an iteration moves."""
         return learners(self.outer)
 
-    @property
-    def twice(self) -> bool:
-        """Whether gradients of gradients are taken."""
-        return self.inner.steps > 0 and self.meta_gradient != "first"
-
 
 class OuterResult(NamedTuple):
     """What an iteration found."""
@@ -83,16 +78,14 @@ def outer_step(
     Where ``mode`` says that these are but some of the tasks, the result is of them all.
     """
     parts, inner = objective.learners, objective.inner
-    mode = replace(mode, twice=objective.twice)
+    mode = replace(mode, twice=inner.steps > 0 and objective.meta_gradient != "first")
     first, tasks = mode.among or (0, query.tasks)
     # A gradient a task is needed where tasks adapt, or are weighed by what they lose.
     per_task = objective.bilevel or objective.weighting != "uniform"
     start, rows = dict(params), dict[str, Tensor]()
     if per_task:
-        moving = parts | inner.parts
-        sparse, (*supports, query), rows = gather_rows(
-            tagger.encoder, params, (*supports, query), moving
-        )
+        moving, both = parts | inner.parts, (*supports, query)
+        sparse, (*supports, query), rows = gather_rows(tagger.encoder, params, both, moving)
         start = expand_per_task(sparse, moving, query.tasks)
     through = objective.meta_gradient == "exact"
     if through:
@@ -212,12 +205,9 @@ def query_loss(
     tagger: Tagger, objective: Objective, params: Params, supports: Sequence[Batch], query: Batch
 ) -> Tensor:
     """The tagging loss on the query after the method's own adaptation, without learning: [M]."""
-    point = params
     if objective.bilevel:
-        parts = objective.inner.parts
-        start, (*supports, query), _ = gather_rows(
-            tagger.encoder, params, (*supports, query), parts
-        )
-        point = adapt_tasks(tagger, start, supports, objective.inner).new
+        parts, both = objective.inner.parts, (*supports, query)
+        params, (*supports, query), _ = gather_rows(tagger.encoder, params, both, parts)
+        params = adapt_tasks(tagger, params, supports, objective.inner).new
     with torch.no_grad():
-        return tagger.losses(point, query, ["tag"])["tag"]
+        return tagger.losses(params, query, ["tag"])["tag"]

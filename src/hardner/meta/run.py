@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from hardner.config import ConfigTable, Whole, make
+from hardner.config import Whole, make
 from hardner.errors import FileError, HardnerError
 from hardner.jobs.progress import ProgressCallback, RunProgress
 from hardner.jobs.run_folder import (
@@ -33,8 +33,9 @@ from hardner.meta.log import TrainingLog
 from hardner.meta.loop import devel_loss, drawing, initial_state, loop
 from hardner.meta.network import build_network
 from hardner.meta.source_data import load_source_data
+from hardner.meta.terms import of_parts
 from hardner.model.describe import save_model
-from hardner.model.layers import Params, part_of
+from hardner.model.layers import Params
 from hardner.model.runtime import resolve_device
 from hardner.vectors import ReadProgress
 
@@ -47,14 +48,11 @@ _FREE = ("device", "data.root", "data.catalogue")
 class RunStatus:
     """How far a run has come, beside its parameters."""
 
-    iteration: Whole = 0
-    """Iterations done."""
-    devel: float | None = None
-    """Last devel loss."""
+    iteration: Whole = 0  # that are done
+    devel: float | None = None  # the last devel loss
     best: float | None = None
     best_at: Whole = 0
-    waited: Whole = 0
-    """Devel losses since the best."""
+    waited: Whole = 0  # devel losses since the best
     finished: bool = False
 
 
@@ -68,23 +66,16 @@ def run_experiment(
 ) -> RunStatus:
     """Train to the end, or until told to stop, which leaves a state to go on from.
 
-    Args:
-        experiment: What to do.
-        folder: New, or that of the same experiment.
-        on_progress: Called at the start, about twice a second, and after each devel loss.
-        stop: Asked after each iteration.
-        reading: Called now and then while word vectors are read.
-        ranks: The processes that share out the tasks of an iteration; the leading one alone reads
-            and writes the folder.
+    The folder is new, or that of the same experiment; of the ranks, which share out the tasks of
+    an iteration, the leading one alone reads and writes it. ``on_progress`` is called at the start,
+    about twice a second, and after each devel loss; ``reading`` while word vectors are read.
     """
     path, table = Path(folder), experiment.table()
     if not ranks.leads:
         return _Run(experiment, RunFolder(path), on_progress, reading, ranks).go(stop)
 
-    def read(file: Path) -> ConfigTable:
-        return read_experiment(file).table()
-
-    with open_run_folder(path, EXPERIMENT_FILE, table, read, _FREE) as held:
+    settings = (EXPERIMENT_FILE, table, lambda file: read_experiment(file).table())
+    with open_run_folder(path, *settings, free=_FREE) as held:
         return _Run(experiment, held, on_progress, reading, ranks).go(stop)
 
 
@@ -110,7 +101,7 @@ class _Run:
         self.score = self._scorer()
         log = folder.path / LOG_FILE if ranks.leads else None
         self.log = TrainingLog(log, self.method, self.training)
-        self.start_encoder = {n: p for n, p in start.items() if part_of(n) == "encoder"}
+        self.start_encoder = of_parts(start, {"encoder"})
         params = {n: p.to(self.device).clone() for n, p in start.items()}
         self.progress = initial_state(params, self.method, self.training)
         self.status, self.fingerprint = RunStatus(), self.source_data.fingerprint()
@@ -164,7 +155,6 @@ class _Run:
         self.ranks.share(self.progress.params | self.progress.state)
 
     def go(self, stop: Callable[[], bool]) -> RunStatus:
-        """Iterate to the end."""
         self._report()
         try:
             if not self.status.finished:
@@ -222,11 +212,8 @@ class _Run:
     def _interpolated(self) -> Params:
         """The parameters, with the encoder's between their start and where they are now."""
         params, share = self.progress.params, self.experiment.train.weight_interpolation
-        if share == 1:
-            return params
-        return params | {
-            n: torch.lerp(p.to(params[n]), params[n], share) for n, p in self.start_encoder.items()
-        }
+        start = self.start_encoder if share < 1 else {}
+        return params | {n: torch.lerp(p.to(params[n]), params[n], share) for n, p in start.items()}
 
     def _save(self) -> None:
         # The log first: a state must never know more of it than is on the disk.

@@ -28,12 +28,10 @@ class SourceData:
     """Sentences by what has a decoder of its own (`DecoderSection.per`)."""
 
     train: Sources
-    devel: Sources | None
-    """None where no source has devel sentences."""
+    devel: Sources | None  # None where no source has devel sentences
 
     @property
     def names(self) -> list[str]:
-        """Of the decoders, in their order."""
         return self.train.names
 
     def shares(self, given: tuple[str, ...]) -> tuple[float, ...]:
@@ -56,7 +54,6 @@ class SourceData:
                 yield from sources.sentences.items()
 
     def sentences(self) -> Iterator[Sentence]:
-        """All sentences."""
         return chain.from_iterable(found for _, found in self._splits())
 
     def tag_sets(self, scheme: str) -> tuple[TagSet, ...]:

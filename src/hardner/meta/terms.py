@@ -29,7 +29,7 @@ class Term:
     on: Literal["support", "query"] = "query"
     """The sentences it is measured on."""
     at: Literal["start", "old", "new"] = "new"
-    """The parameters it is measured at: before, or after the inner steps (`Inner.old`)."""
+    """The parameters it is measured at: before, or after the inner steps (`InnerLoop.old`)."""
 
     @property
     def parts(self) -> frozenset[str]:
