@@ -19,8 +19,8 @@ import crash.imports  # noqa: F401
 import torch
 from adapt.adapted import RULE
 
+from hardner.__main__ import main
 from hardner.adapt import adapter, recipe
-from hardner.cli import main
 
 WRITING = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod")
 """Audit events at which the folder may change."""
@@ -75,7 +75,6 @@ def _run() -> int:
     """What the interpreter makes of the command, and of what it does at its end."""
     try:
         code: Any = 0
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         main()
     except SystemExit as end:
         code = end.code

@@ -39,7 +39,6 @@ def test_what_was_once_a_defect(kinds: list[Kind], case: Path, tmp_path: Path) -
     assert verdict.kind in (CLEAN, REFUSED), verdict
 
 
-@pytest.mark.xfail(reason="readers that are still to be mended", strict=False)
 def test_damaged_inputs(kinds: list[Kind]) -> None:
     each = INPUTS / sum(kind.share for kind in kinds)
     found = []
