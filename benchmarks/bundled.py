@@ -19,7 +19,7 @@ import torch
 import hardner
 from hardner import corpora
 from hardner.evaluate.results import code_commit
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import Scorer
 from hardner.meta.source_data import relabelled
 from hardner.tag.guidelines import follow_guidelines
 

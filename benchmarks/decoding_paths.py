@@ -21,8 +21,7 @@ from hardner.adapt.sample import Sample
 from hardner.batch import TagSet
 from hardner.catalogue import BENCHMARK
 from hardner.episodes import few_shot
-from hardner.evaluate.score import ErrorCounts
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import ErrorCounts, Scorer
 from hardner.meta.source_data import relabelled
 from hardner.model.describe import load_model
 from hardner.model.layers import Params

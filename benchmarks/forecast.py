@@ -17,8 +17,7 @@ from hardner.adapt.workflow import adapt_predictor
 from hardner.catalogue import BENCHMARK
 from hardner.episodes import few_shot
 from hardner.evaluate.results import code_commit
-from hardner.evaluate.score import ErrorCounts
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import ErrorCounts, Scorer
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 

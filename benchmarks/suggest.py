@@ -34,8 +34,7 @@ from hardner.adapt.sample import Sample
 from hardner.batch import TagSet
 from hardner.catalogue import BENCHMARK
 from hardner.episodes import distinct, random_numbers
-from hardner.evaluate.score import ErrorCounts
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import ErrorCounts, Scorer
 from hardner.model.describe import load_model
 from hardner.model.layers import Params
 from hardner.model.tagger import Model, Tagger

@@ -20,8 +20,7 @@ from hardner.adapt.self_training import unlabelled_rows, usable_sentences
 from hardner.batch import TagSet
 from hardner.episodes import few_shot
 from hardner.evaluate.results import code_commit
-from hardner.evaluate.score import Score
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import Score, Scorer
 from hardner.meta.source_data import relabelled
 from hardner.model.layers import Params
 from hardner.model.tagger import Model, Tagger

@@ -12,8 +12,7 @@ from torch import Tensor
 from hardner.batch import Batch, Store
 from hardner.episodes import Sources
 from hardner.errors import HardnerError
-from hardner.evaluate.score import ErrorCounts, Score
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import ErrorCounts, Score, Scorer
 from hardner.meta.experiment import Experiment
 from hardner.meta.loop import drawing, initial_state, loop
 from hardner.meta.methods import Method

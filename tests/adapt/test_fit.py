@@ -12,8 +12,7 @@ from hardner.adapt.fit import fit_samples, length_batches
 from hardner.adapt.recipe import RECIPES, Recipe, recipe_for
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
-from hardner.evaluate.score import ErrorCounts
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import ErrorCounts, Scorer
 from hardner.meta.inner import adapt_tasks
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import part_of

@@ -12,7 +12,7 @@ from evaluate.test_protocol import PLAN, lines, system, trained
 from hardner.adapt.adapter import params_of_sample
 from hardner.adapt.fit import fit_samples
 from hardner.evaluate.execute import EvaluationFolders, execute
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import Scorer
 from hardner.model.tagger import Model
 from hardner.tag.predictor import Predictor
 

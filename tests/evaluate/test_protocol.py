@@ -19,8 +19,7 @@ from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.protocols import PROTOCOLS, SampleBook
 from hardner.evaluate.results import RESULT_KEY, ResultFile, read_configs, read_results
 from hardner.evaluate.runners import fitted_runner
-from hardner.evaluate.score import count_errors, score
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import Scorer, count_errors, score
 from hardner.evaluate.system import System
 from hardner.meta.optim import Optimizer
 from hardner.model.tagger import Model, Tagger

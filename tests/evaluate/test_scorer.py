@@ -15,8 +15,7 @@ from hardner.adapt.sample import Sample
 from hardner.batch import TagSet
 from hardner.corpora import load_corpus
 from hardner.evaluate.runners import runner_for
-from hardner.evaluate.score import ErrorCounts, count_errors
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import ErrorCounts, Scorer, count_errors
 from hardner.formats.conll import read_sentences
 from hardner.model.tagger import Model
 from hardner.tag.predictor import Predictor

@@ -23,8 +23,7 @@ from hardner.config import merged, toml
 from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
 from hardner.evaluate.results import append_lines, cut_partial_line
-from hardner.evaluate.score import score
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import Scorer, score
 from hardner.meta.experiment import Experiment
 from hardner.meta.experiments import experiment
 from hardner.meta.methods import method

@@ -16,7 +16,7 @@ from hardner.evaluate.published import (
     published_value,
 )
 from hardner.evaluate.score import Metric
-from hardner.evaluate.table import IN_DOMAIN, SIGNIFICANCE_LEVEL, ResultTable, TableCell, TableRow
+from hardner.evaluate.table import IN_DOMAIN, SIGNIFICANCE_LEVEL, ResultTable, TableCell
 
 _NOT_RUN = "not run"
 METRIC_NAMES: dict[Metric, str] = {"f1": "F1", "precision": "precision", "recall": "recall"}
@@ -43,7 +43,7 @@ def table_grids(table: ResultTable) -> Iterator[Grid]:
             cells = [table.cells[size, row, corpus] for corpus in columns]
             lines.append((table.label(row), *(_mean_and_deviation(table, c) for c in cells)))
             if any(cell.published for cell in cells):
-                lines.append(("- published", *(_published(cell.published) for cell in cells)))
+                lines.append(("- published", *map(_published, (c.published for c in cells))))
                 lines.append(("- difference", *(_number(cell.difference, "+") for cell in cells)))
         own = (table.protocol, table.metric, size, table.corpora)
         if best := best_published(*own):  # be it one of the rows or not
@@ -51,11 +51,9 @@ def table_grids(table: ResultTable) -> Iterator[Grid]:
         title = f"{table.protocol}: {METRIC_NAMES[table.metric]}, {size_name(size)}"
         yield Grid(title, ("method", *columns), tuple(lines), tuple(_notes(table, size)))
     if shares := tuple(_in_domain_shares(table)):
-        title = (
-            f"{table.protocol}: share of the data at which a method passes {IN_DOMAIN} on all of it"
-        )
+        what = f"share of the data at which a method passes {IN_DOMAIN} on all of it"
         notes = ("linear between two shares; - where it never does",)
-        yield Grid(title, ("method", *table.corpora), shares, notes)
+        yield Grid(f"{table.protocol}: {what}", ("method", *table.corpora), shares, notes)
 
 
 def _in_domain_shares(table: ResultTable) -> Iterator[tuple[str, ...]]:
@@ -101,14 +99,11 @@ def _notes(table: ResultTable, size: Size) -> Iterator[str]:
     sources: dict[str, dict[str, None]] = {}
     for row, cell in own:
         if cell.published:
-            sources.setdefault(table.label(row), {})[_source(row, cell.published)] = None
+            same = cell.published.method.rstrip("*") == row.method
+            name = "" if same else f", as {cell.published.method}"
+            sources.setdefault(table.label(row), {})[cell.published.source + name] = None
     for label, found in sources.items():
         yield f"published {label}: {'; '.join(found)}"
-
-
-def _source(row: TableRow, theirs: PublishedValue) -> str:
-    same = theirs.method.rstrip("*") == row.method
-    return theirs.source if same else f"{theirs.source}, as {theirs.method}"
 
 
 def size_name(size: Size) -> str:

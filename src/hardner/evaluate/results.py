@@ -196,15 +196,9 @@ def code_commit() -> str:
     """
     if given := os.environ.get("HARDNER_COMMIT"):
         return given
+    command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]
+    here, quiet = Path(__file__).parent, subprocess.DEVNULL
     try:
-        head = _git("rev-parse", "HEAD")
-        return head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
+        return subprocess.check_output(command, cwd=here, stderr=quiet, timeout=10).decode().strip()
     except (OSError, subprocess.SubprocessError):
         return ""
-
-
-def _git(*arguments: str) -> str:
-    command, here = ["git", *arguments], Path(__file__).parent
-    return subprocess.check_output(
-        command, cwd=here, stderr=subprocess.DEVNULL, text=True, timeout=10
-    ).strip()

@@ -10,8 +10,7 @@ from hardner.adapt.self_training import unlabelled_rows, usable_sentences
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import Size
-from hardner.evaluate.score import ErrorCounts
-from hardner.evaluate.scorer import Scorer
+from hardner.evaluate.score import ErrorCounts, Scorer
 from hardner.evaluate.system import SampleDraw, System, for_corpus, with_word_vectors
 from hardner.model.tagger import Model
 from hardner.tag.predictor import Predictor

@@ -1,4 +1,4 @@
-"""Strict entity-level F1, the kinds of errors behind it, and lenient scores."""
+"""Strict entity-level F1 by the predictor that users run, kinds of errors, and lenient scores."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,8 @@ from dataclasses import astuple, dataclass
 from typing import Any, Literal, NamedTuple
 
 from hardner.errors import import_extra
-from hardner.types import Span
+from hardner.tag.predictor import EncodedSentences, Predictor
+from hardner.types import Sentence, Span
 
 Metric = Literal["f1", "precision", "recall"]
 SpanSets = Iterable[Sequence[Span]]
@@ -97,6 +98,32 @@ def error_kind(span: Span, others: Sequence[Span]) -> Literal["boundary", "type"
     if span.label in labels:
         return "boundary"
     return "type" if labels else "alone"
+
+
+class Scorer:
+    """Test sentences, encoded once for all models that read them alike."""
+
+    def __init__(self, sentences: Sequence[Sentence]) -> None:
+        self.sentences = sentences
+        self._gold = [sentence.spans for sentence in sentences]
+        self._encoded: EncodedSentences | None = None
+
+    def predictions(
+        self, predictor: Predictor, domain: str | None = None
+    ) -> list[tuple[Span, ...]]:
+        """The spans that a model finds in each sentence, by all its decoders or a domain's."""
+        if self._encoded is None:
+            self._encoded = predictor.encode(self.sentences)
+        found = predictor.spans(self._encoded, domain=domain)
+        return [tuple(span for span, _ in spans) for spans in found]
+
+    def breakdown(self, predictions: Sequence[Sequence[Span]]) -> dict[str, ErrorCounts]:
+        """The score of each label, with errors by kind."""
+        return count_errors(self._gold, predictions)
+
+    def __call__(self, predictor: Predictor, domain: str | None = None) -> dict[str, ErrorCounts]:
+        """Tag the sentences and score what is found."""
+        return self.breakdown(self.predictions(predictor, domain))
 
 
 class LenientScore(NamedTuple):
