@@ -201,6 +201,8 @@ def spoil(folder: Path, how: str) -> None:
         config.write_text('{"model_type": "hyperbert"}')
     elif how == "other shape":
         config.write_text(json.dumps(json.loads(config.read_text()) | {"intermediate_size": 48}))
+    elif how in ("num_hidden_layers", "hidden_size", "vocab_size", "max_position_embeddings"):
+        config.write_text(json.dumps(json.loads(config.read_text()) | {how: 10**9}))
     elif how == "larger vocabulary":
         with (folder / "vocab.txt").open("a") as file:
             file.write("one\nmore\n")
@@ -218,6 +220,10 @@ def spoil(folder: Path, how: str) -> None:
         ("garbage config", "cannot be loaded: "),
         ("unknown kind", "cannot be loaded: "),
         ("other shape", "encoder.layer.0.intermediate.dense.bias and 5 more missing or of"),
+        ("num_hidden_layers", "cannot be loaded: ValueError('num_hidden_layers is 1000000000')"),
+        ("hidden_size", "cannot be loaded: "),
+        ("vocab_size", "cannot be loaded: ValueError('32"),
+        ("max_position_embeddings", "cannot be loaded: ValueError('32"),
         ("larger vocabulary", "its parts do not belong together: the tokenizer has "),
     ],
 )

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.func import functional_call
@@ -29,13 +28,14 @@ from hardner.model.subwords import Pieces, Splitter, lay_out, overlap_of
 from hardner.model.tagger import Tagger
 from hardner.schemes import OUTSIDE
 from hardner.types import Sentence
+from hardner.weights import read_shard
 
 # Without one of these, transformers would make a tokenizer that knows no word.
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 _NAMELESS = "Entity"  # the label where tags are B, I and O alone
 _PREFIXES = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S"}
 _MOST_LAYERS, _MOST_NUMBERS = 1000, 1 << 31
-"""Of a network: more is damage, which would take all memory or never end."""
+"""Layers and parameters of a network: more is damage."""
 _TAG = re.compile(r"([BIESLU])(?:[-_](.+))?")
 
 
@@ -58,17 +58,19 @@ class BertEncoder:
         local = {"local_files_only": True, "trust_remote_code": False}
         with quiet() as transformers:
             try:
+                config = transformers.AutoConfig.from_pretrained(folder, **local)
+                _check_size(transformers, config)
                 tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
                 model, loading = transformers.AutoModel.from_pretrained(
                     folder,
+                    config=config,
                     use_safetensors=True,
                     ignore_mismatched_sizes=True,
                     output_loading_info=True,
                     **local,
                 )
             except Exception as error:  # whatever damaged files make a large library raise
-                said = (str(error) or type(error).__name__).splitlines()[0]
-                raise FileError(folder, f"cannot be loaded: {said}") from None
+                raise FileError(folder, f"cannot be loaded: {error!r:.200}") from None
         _check_weights(folder, loading)
         if len(tokenizer) > model.config.vocab_size:
             held = f"{len(tokenizer)} pieces, the network {model.config.vocab_size}"
@@ -142,17 +144,22 @@ def bert_network(config: str) -> Any:
     with quiet() as transformers, torch.random.fork_rng(devices=[]):
         try:
             made = transformers.AutoConfig.for_model(**json.loads(config))
-            deepest = max((v for n, v in made.to_dict().items() if n.endswith("layers")), default=0)
-            if deepest > _MOST_LAYERS:
-                raise ValueError(f"{deepest} layers")
-            with torch.device("meta"):  # tensors without memory
-                tried = transformers.AutoModel.from_config(made)
-            if (numbers := sum(p.numel() for p in tried.parameters())) > _MOST_NUMBERS:
-                raise ValueError(f"{numbers} parameters")
+            _check_size(transformers, made)
             return _bare(transformers.AutoModel.from_config(made))
         except Exception as error:  # whatever damaged files make a large library raise
             message = f"its network's configuration is damaged: {error!r:.200}"
             raise HardnerError(message) from None
+
+
+def _check_size(transformers: Any, config: Any) -> None:
+    """Refuse a network that would take all memory or never end, before any of it is made."""
+    for name, value in config.to_dict().items():
+        if name.endswith("layers") and isinstance(value, int) and value > _MOST_LAYERS:
+            raise ValueError(f"{name} is {value}")
+    with torch.device("meta"):  # tensors without memory
+        tried = transformers.AutoModel.from_config(config)
+    if (numbers := sum(p.numel() for p in tried.parameters())) > _MOST_NUMBERS:
+        raise ValueError(f"{numbers} parameters")
 
 
 @lru_cache(maxsize=4)
@@ -226,11 +233,10 @@ def _by_word(folder: Path, tokenizer: Any) -> Tokenizer:
 
 
 def _id(folder: Path, tokenizer: Any, *names: str) -> int:
-    for name in names:
-        value = getattr(tokenizer, f"{name}_token_id")
-        if value is not None:
-            return int(value)
-    raise FileError(folder, f"its tokenizer has no {' or '.join(names)} piece")
+    found = [getattr(tokenizer, f"{name}_token_id") for name in names]
+    if found == [None] * len(names):
+        raise FileError(folder, f"its tokenizer has no {' or '.join(names)} piece")
+    return next(int(value) for value in found if value is not None)
 
 
 # ---- folders for token classification ----
@@ -284,16 +290,11 @@ def _names(config: Mapping[str, Any]) -> list[str]:
 
 def _classifier(folder: Path, tags: int, size: int) -> tuple[Tensor, Tensor]:
     """The weight [C, H] and bias [C] of the last layer."""
+    expected = {"classifier.weight": (tags, size), "classifier.bias": (tags,)}
     found: dict[str, Tensor] = {}
     for path in sorted(folder.glob("*.safetensors")):
-        try:
-            with safe_open(path, "pt") as file:
-                wanted = {"classifier.weight", "classifier.bias"} & set(file.keys())
-                found |= {name: file.get_tensor(name).float() for name in wanted}
-        except SafetensorError as error:
-            raise FileError(path, f"damaged weights: {error}") from None
-    shapes = {name: tuple(value.shape) for name, value in found.items()}
-    expected = {"classifier.weight": (tags, size), "classifier.bias": (tags,)}
-    if shapes != expected:
+        held = read_shard(path)
+        found |= {name: held[name].float() for name in expected.keys() & held}
+    if {name: tuple(value.shape) for name, value in found.items()} != expected:
         raise FileError(folder, f"no linear layer of {tags} tags called classifier in its weights")
     return found["classifier.weight"], found["classifier.bias"]
