@@ -239,9 +239,6 @@ def _id(folder: Path, tokenizer: Any, *names: str) -> int:
     return next(int(value) for value in found if value is not None)
 
 
-# ---- folders for token classification ----
-
-
 def read_classifier(folder: str | Path) -> tuple[Tagger, Params]:
     """The tagger of a folder for token classification, and its parameters."""
     folder = Path(folder)
