@@ -24,6 +24,11 @@ def tokenize(text: str, start: int = 0) -> list[Offset]:
     return [match.span() for match in _TOKEN.finditer(text)]
 
 
+def tokens_between(text: str, start: int, end: int) -> Iterator[Offset]:
+    """The offsets of the tokens of a part of a text, found one after the other."""
+    return (match.span() for match in _TOKEN.finditer(text, start, end))
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 

@@ -110,9 +110,8 @@ def made(text: str, *doubtful: str, chance: float = 1.0, hardness: float = 1.0) 
     tokens = tuple(text.split())
     unsure = np.array([0.6 if token in doubtful else 0.001 for token in tokens], np.float32)
     inside = np.array([0.5 if token in doubtful else 0.0 for token in tokens], np.float32)
-    return Sentence(tokens), Uncertainty(
-        hardness, chance, unsure, inside, ("Device",) * len(tokens)
-    )
+    given = np.full(len(tokens), hardness / len(tokens))
+    return Sentence(tokens), Uncertainty(given, unsure, inside, ("Device",) * len(tokens), chance)
 
 
 def candidates(items) -> list[Candidate]:
@@ -189,7 +188,7 @@ def test_what_is_held_does_not_grow_with_the_stream() -> None:
 def test_possible_mentions_are_runs_with_their_label() -> None:
     inside = np.array([0.0, 0.4, 0.6, 0.0, 0.95], np.float32)
     unsure = np.array([0.0, 0.6, 0.6, 0.0, 0.1], np.float32)
-    uncertainty = Uncertainty(1.0, 1.0, unsure, inside, ("A", "A", "B", "A", "A"))
+    uncertainty = Uncertainty(unsure, unsure, inside, ("A", "A", "B", "A", "A"), 1.0)
     found = uncertain(Sentence(("the", "new", "pump", "and", "lead")), uncertainty)
     assert [span for span, _ in found] == [Span(1, 3, "B"), Span(4, 5, "A")]
     assert [share for _, share in found] == pytest.approx([0.5, 0.95])

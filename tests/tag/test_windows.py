@@ -41,7 +41,6 @@ def test_every_token_is_owned_once_and_has_context(count: int, first: int) -> No
 def test_tokens_are_those_of_the_sentences(text: str, short: int) -> None:
     expected = [s.offsets for s in sentences(Document("d", text))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cutting, "_STRETCH", 7)
         patch.setattr(cutting, "_SHORT", short)
         pieces = list(windows_of_text(Document("d", text)))
     assert [piece.offsets for piece in pieces] == expected

@@ -17,7 +17,7 @@ from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Model, copy_of_model
 from hardner.tag.engine import EncodedTexts, Engine, Tokens
-from hardner.tag.uncertainty import HeadUncertainty
+from hardner.tag.uncertainty import Uncertainty
 from hardner.tag.windows import ScoredMention
 
 
@@ -116,7 +116,7 @@ class BranchedEngine:
 
     def uncertainties(
         self, encoded: EncodedTexts, heads: Sequence[int], size: int
-    ) -> list[list[HeadUncertainty]]:
+    ) -> list[list[Uncertainty]]:
         """As `Engine.uncertainties`."""
         each = [engine.uncertainties(encoded, own, size) for engine, _, own in self._asked(heads)]
         return [list(chain.from_iterable(rows)) for rows in zip(*each, strict=True)]

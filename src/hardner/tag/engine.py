@@ -23,7 +23,7 @@ from hardner.model.onnx import OnnxEncoder
 from hardner.model.runtime import cpu_has_bfloat16
 from hardner.model.tagger import Tagger
 from hardner.schemes import tags_to_spans
-from hardner.tag.uncertainty import HeadUncertainty, head_uncertainties
+from hardner.tag.uncertainty import Uncertainty, head_uncertainties
 from hardner.tag.windows import ScoredMention, TagRun, tag_runs
 from hardner.types import Sentence
 
@@ -125,9 +125,9 @@ class Engine:
     @torch.inference_mode()
     def uncertainties(
         self, encoded: EncodedTexts, heads: Sequence[int], size: int
-    ) -> list[list[HeadUncertainty]]:
+    ) -> list[list[Uncertainty]]:
         """What each of these heads is unsure of in each sentence; nothing of an empty one."""
-        found: list[list[HeadUncertainty]] = [[] for _ in encoded.texts]
+        found: list[list[Uncertainty]] = [[] for _ in encoded.texts]
         tag_sets = [self.tagger.tag_sets[head] for head in heads]
         for rows, emissions in self.groups(encoded, heads, size):
             for every in head_uncertainties(emissions, tag_sets):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,11 +17,12 @@ from hardner.schemes import parse_tag
 _Floats = NDArray[np.float64]
 
 
-class HeadUncertainty(NamedTuple):
-    """What one head is unsure of in one sentence."""
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """What a head, or a whole model, is unsure of in one sentence."""
 
     given: _Floats
-    """The entropy of each token's tag given the one before, in nats; its sum is the sentence's."""
+    """The entropy of each token's tag given the one before, in nats."""
     tokens: _Floats
     """The entropy of each token's tag by itself."""
     inside: _Floats
@@ -32,46 +32,34 @@ class HeadUncertainty(NamedTuple):
     chance: float
     """That there is any mention."""
 
-
-@dataclass(frozen=True, slots=True)
-class Uncertainty:
-    """What a model is unsure of in one sentence.
-
-    Of several heads, each token takes the one that is surest of a mention there, so that what one
-    head explains does not count as uncertain.
-    """
-
-    hardness: float
-    """The loss that the model expects of itself, in nats: the entropy of the tag sequence."""
-    chance: float
-    """That there is any mention."""
-    tokens: _Floats
-    """The entropy of each token's tag."""
-    inside: _Floats
-    """The probability that a token is in a mention."""
-    labels: tuple[str, ...]
-    """The likeliest label of each token, were it in a mention."""
+    @property
+    def hardness(self) -> float:
+        """The loss that the model expects of itself, in nats: the entropy of the tag sequence."""
+        return float(self.given.sum())
 
     @classmethod
-    def of(cls, heads: Sequence[HeadUncertainty]) -> "Uncertainty":
-        """What all heads together are unsure of."""
+    def of(cls, heads: "Sequence[Uncertainty]") -> "Uncertainty":
+        """What all heads together are unsure of.
+
+        Each token takes the head that is surest of a mention there, so that what one head explains
+        does not count as uncertain.
+        """
         if not heads:
-            return cls(0.0, 0.0, np.zeros(0), np.zeros(0), ())
-        given, tokens, inside = (np.stack(values) for values in list(zip(*heads, strict=True))[:3])
-        surest = inside.argmax(0)
+            return cls(np.zeros(0), np.zeros(0), np.zeros(0), (), 0.0)
+        surest = np.stack([head.inside for head in heads]).argmax(0)
         place = np.arange(len(surest))
         return cls(
-            float(given[surest, place].sum()),
-            max(head.chance for head in heads),
-            tokens[surest, place],
-            inside[surest, place],
+            np.stack([head.given for head in heads])[surest, place],
+            np.stack([head.tokens for head in heads])[surest, place],
+            np.stack([head.inside for head in heads])[surest, place],
             tuple(heads[head].labels[token] for token, head in enumerate(surest)),
+            max(head.chance for head in heads),
         )
 
 
 def head_uncertainties(
     emissions: Emissions, tag_sets: Sequence[TagSet]
-) -> Iterator[list[HeadUncertainty]]:
+) -> Iterator[list[Uncertainty]]:
     """What each of D heads is unsure of in each sentence of a batch: D lists of B."""
     lengths = emissions.lengths[0].tolist()
     tags, given, tokens, chance = entropies(emissions.scores, emissions.lengths, *emissions.chain)
@@ -80,7 +68,7 @@ def head_uncertainties(
         values = (given[head], tokens[head], inside, label, chance[head])
         rows = zip(lengths, *(value.cpu().numpy() for value in values), strict=True)
         yield [
-            HeadUncertainty(a[:n], b[:n], c[:n], tuple(own.labels[i] for i in d[:n]), float(e))
+            Uncertainty(a[:n], b[:n], c[:n], tuple(own.labels[i] for i in d[:n]), float(e))
             for n, a, b, c, d, e in rows
         ]
 

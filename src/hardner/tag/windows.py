@@ -5,7 +5,6 @@ answers for the mentions that begin in its own part; the rest of it is context. 
 documents are tagged together in a bounded buffer, and the documents come out in order.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ import numpy as np
 
 from hardner.batch import Ints, TagSet
 from hardner.schemes import non_overlapping, tags_to_spans
-from hardner.text import sentence_offsets, tokenize
+from hardner.text import sentence_offsets, tokens_between
 from hardner.types import Document, Entity, Offset, Span
 
 LONGEST_WINDOW = 512
@@ -28,16 +27,12 @@ _CONTEXT = 64
 """Tokens on either side that a window of a longer sentence reads beside its own."""
 _READ = 1_000
 """Characters of a token that a network is shown: a longer one is no word."""
-_STRETCH = 1 << 16
-"""Characters of a sentence that are tokenised at once."""
 _BATCHES = 16
 """Batches of windows in the buffer, among which those of like length are brought together."""
 _WINDOWS = 1 << 14
 """In the buffer, at most, however large a batch is."""
 _TOKENS = 64
 """In the buffer, at most, for each window that it has room for, but for the last window."""
-
-_SPACE = re.compile(r"\s")
 
 
 class Window(NamedTuple):
@@ -86,10 +81,11 @@ def windows_of_text(document: Document) -> Iterator[Window]:
     """The sentences found in a document's text, in characters; a passage's edge is an edge."""
     text = document.text
     for start, end in sentence_offsets(document):
+        found = tokens_between(text, start, end)
         if end - start > _SHORT:
-            yield from _cut(_tokens(text, start, end))
+            yield from _cut((text[a:b], (a, b)) for a, b in found)
         else:
-            offsets = tuple(tokenize(text[start:end], start))
+            offsets = tuple(found)
             tokens = tuple([text[a:b] for a, b in offsets])
             yield Window(tokens, offsets, (offsets[0][0], offsets[-1][1]), cut=False)
 
@@ -98,16 +94,6 @@ def windows_of_tokens(tokens: Sequence[str], first: int = 0) -> Iterator[Window]
     """A sentence whose tokens are given, in tokens; ``first`` is the number of its first one."""
     places = ((i, i + 1) for i in range(first, first + len(tokens)))
     return _cut(zip(tokens, places, strict=True))
-
-
-def _tokens(text: str, start: int, end: int) -> Iterator[tuple[str, Offset]]:
-    """The tokens of a part of the text, found a stretch at a time; space always parts tokens."""
-    while start < end:
-        space = _SPACE.search(text, min(end, start + _STRETCH), end)
-        stop = space.start() if space else end
-        for left, right in tokenize(text[start:stop], start):
-            yield text[left:right], (left, right)
-        start = stop
 
 
 def _cut(tokens: Iterable[tuple[str, Offset]]) -> Iterator[Window]:
