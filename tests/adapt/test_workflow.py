@@ -413,7 +413,7 @@ def test_text_must_not_end_up_tagged_all_over(monkeypatch):
         raise AdaptationRefused("all over")
 
     monkeypatch.setattr(checks, "check_text", everything)
-    monkeypatch.setattr(adapting, "_CHECKED_UNLABELLED", 4)
+    monkeypatch.setattr(adapting, "_CHECKED", 4)
     with pytest.raises(AdaptationRefused, match="all over"):
         adapt_predictor(known(), DRUGS[:3], unlabelled=tiny.sentences("Disease"))
 

@@ -113,9 +113,9 @@ def _of_tags(record: Record, length: int, report: Report) -> tuple[Span, ...]:
 JSONL = json_format(
     "jsonl",
     "JSON lines of hardner; also reads those of the three tools above",
+    PRODIGY_DIALECT,
     LABELSTUDIO_DIALECT,
     DOCCANO_DIALECT,
-    PRODIGY_DIALECT,
     Dialect(
         fields=frozenset({"id", "tokens", "ner_tags", "tokenized_text", "ner"}),
         recognises=lambda fields: (
