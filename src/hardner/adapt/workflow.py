@@ -47,7 +47,9 @@ from hardner.tag.predictor import Predictor
 from hardner.types import Progress, Sentence
 
 _CHECKED = 200
-"""Sentences whose loss must have fallen, and unlabelled ones that must not be mentions all over."""
+"""Unlabelled sentences that are tagged to see that not nearly everything is a mention."""
+_CHECKED_LOSS = 50
+"""Sentences whose loss must have fallen, computed at once."""
 _MOST_UNLABELLED = {"cpu": 300, "cuda": 1200}
 """Unlabelled sentences that are learnt from, at most."""
 _TEMPERATURE_PRIOR = 10
@@ -235,7 +237,7 @@ def _check(
 ) -> None:
     checks.check_finite([params, *(model.params for model in (folded.models if folded else ()))])
     fresh = Adapter(adapter.model, adapter.tag_set, adapter.recipe).start([Sample(given.sentences)])
-    some = given.sentences[:_CHECKED]
+    some = given.sentences[:_CHECKED_LOSS]
     checks.check_loss(adapter.loss(fresh, some), adapter.loss(params, some))
     checks.check_spans(given.sentences, find_spans(adapter, params, given.sentences))
 
