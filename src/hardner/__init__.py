@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from hardner.types import Document, Entity
 
 if TYPE_CHECKING:
-    from hardner.tag.predictor import Predictor, load
+    from hardner.tag.guidelines import load
+    from hardner.tag.predictor import Predictor
 
 __version__ = "0.1.0"
 __all__ = ["Document", "Entity", "Predictor", "__version__", "load"]
@@ -21,9 +22,9 @@ def __getattr__(name: str) -> Any:
     """Import what needs torch when it is first asked for, so that `import hardner` is quick."""
     if name not in ("Predictor", "load"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hardner.tag import predictor
+    from hardner.tag import guidelines
 
-    return getattr(predictor, name)
+    return getattr(guidelines, name)  # which knows both
 
 
 def __dir__() -> list[str]:

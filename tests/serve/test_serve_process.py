@@ -29,7 +29,7 @@ from hardner.model.tagger import Tagger
 from hardner.serve.database import APPLICATION_ID, ProjectDatabase
 from hardner.serve.server import run_server
 from hardner.serve.workbench import WorkbenchSettings
-from hardner.tag.predictor import load
+from hardner.tag.guidelines import load
 
 TRAIN = tiny.ROOT / "Disease" / "train.tsv"
 ROWS = (

@@ -52,7 +52,8 @@ def distil_command(
     from hardner.adapt.distil import Distillation, Student, distil_tagger
     from hardner.export.check import check_export
     from hardner.model.runtime import resolve_device
-    from hardner.tag.predictor import Predictor, load
+    from hardner.tag.guidelines import load
+    from hardner.tag.predictor import Predictor
 
     chosen = resolve_device(device)
     teacher = load(model)

@@ -54,7 +54,7 @@ def export_command(
     if huggingface is not None and (int8 or check is not None):
         context.fail("--int8 and --check are for --onnx.")
 
-    from hardner.tag.predictor import load
+    from hardner.tag.guidelines import load
 
     predictor = load(model)
     if huggingface is not None:

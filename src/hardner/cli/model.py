@@ -87,8 +87,7 @@ def follow(
     - `hardner model follow JNLPBA BC4CHEMD --out my-model`
     - `hardner tag abstract.txt --model my-model`
     """
-    from hardner.tag.guidelines import known_guidelines
-    from hardner.tag.predictor import load
+    from hardner.tag.guidelines import known_guidelines, load
 
     if not corpora:
         for corpus, head in known_guidelines().items():

@@ -6,7 +6,8 @@ from dataclasses import astuple, dataclass
 from typing import Any, Literal, NamedTuple
 
 from hardner.errors import import_extra
-from hardner.tag.predictor import EncodedSentences, Predictor
+from hardner.tag.engine import EncodedSentences
+from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
 Metric = Literal["f1", "precision", "recall"]

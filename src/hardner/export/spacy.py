@@ -26,7 +26,8 @@ from spacy.tokens import Doc, Span
 
 from hardner.errors import HardnerError
 from hardner.schemes import non_overlapping
-from hardner.tag.predictor import Predictor, load
+from hardner.tag.guidelines import load
+from hardner.tag.predictor import Predictor
 from hardner.types import Entity
 
 _MODEL, _SETTINGS = "model", "settings.json"

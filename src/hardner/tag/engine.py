@@ -24,12 +24,15 @@ from hardner.model.runtime import cpu_has_bfloat16
 from hardner.model.tagger import Tagger
 from hardner.schemes import tags_to_spans
 from hardner.tag.uncertainty import Uncertainty, head_uncertainties
-from hardner.tag.windows import ScoredMention, TagRun, tag_runs
+from hardner.tag.windows import ScoredMention, TagRun, Window, tag_runs
 from hardner.types import Sentence
 
 # oneDNN keeps 1,024 prepared products, one for each shape, and most batches have a shape of their
 # own: hundreds of megabytes that are hardly ever used again. It reads this when it first computes.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+if hasattr(os, "register_at_fork"):  # no such thing on Windows
+    # OpenMP's threads do not outlive a fork, and who waits for them waits for ever.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 _PADDED_WIDTH: dict[str, Callable[[int], int]] = {
     "cpu": lambda width: width + width % 2,
@@ -63,6 +66,13 @@ class EncodedTexts(NamedTuple):
     """The sentences that have tokens."""
     store: Store | None
     """Of these; None if there are none."""
+
+
+class EncodedSentences(NamedTuple):
+    """Sentences as windows, encoded; see `Predictor.encode`."""
+
+    windows: list[list[Window]]
+    texts: EncodedTexts
 
 
 class _Group(NamedTuple):

@@ -4,7 +4,7 @@ Corpora do not agree on what a gene or a species is. The bundled model's heads s
 of a kind say together; here lie those that learnt from one of them alone, to be put in their place.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -78,3 +78,21 @@ def replace_head(predictor: Predictor, head: GuidelineHead) -> Predictor:
         params[f"decoder.{name}"] = whole
     temperatures[at] = head.temperature
     return replace(predictor, params=params, temperatures=tuple(temperatures))
+
+
+def load(
+    path: str | Path | None = None, *, device: str = "cpu", guidelines: Collection[str] = ()
+) -> Predictor:
+    """A predictor from a model folder; without one, from the model that comes with the package.
+
+    Args:
+        path: The folder.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        guidelines: Corpora whose guidelines heads of the package's own model are to follow, such
+            as ``JNLPBA``; other heads say what several corpora say together.
+    """
+    if not guidelines:
+        return Predictor.load(path, device)
+    if path is not None:
+        raise HardnerError("only the model that comes with hardner can follow other guidelines")
+    return follow_guidelines(Predictor.load(device=device), guidelines)

@@ -1,11 +1,10 @@
 """A model at work: text or tokens in, entities with calibrated scores out."""
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import torch
 
@@ -18,7 +17,7 @@ from hardner.model.layers import Params
 from hardner.model.runtime import resolve_device
 from hardner.model.tagger import Model, Tagger
 from hardner.tag.added_heads import BranchedEngine
-from hardner.tag.engine import BATCH_SIZE, EncodedTexts, Engine
+from hardner.tag.engine import BATCH_SIZE, EncodedSentences, EncodedTexts, Engine
 from hardner.tag.uncertainty import Uncertainty
 from hardner.tag.windows import (
     ScoredMention,
@@ -26,6 +25,7 @@ from hardner.tag.windows import (
     attach_mentions,
     best_mentions,
     buffer_size,
+    document_of,
     tag_in_order,
     windows_of,
     windows_of_tokens,
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 BUNDLED_MODEL = Path(__file__).parents[1] / "assets" / "model"
 BUNDLED_START = BUNDLED_MODEL.with_name("start")
 """Whose encoder the bundled model's adaptations begin with, and those of models made from it."""
-if hasattr(os, "register_at_fork"):  # no such thing on Windows
-    # OpenMP's threads do not outlive a fork, and who waits for them waits for ever.
-    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 _Item = TypeVar("_Item")
 
@@ -166,7 +163,7 @@ class Predictor:
         if isinstance(texts, str):
             raise HardnerError("pipe takes many texts, and this is one; call the tagger with it")
         tagged = self.documents(
-            map(_document_of, texts), batch_size=batch_size, labels=labels, min_score=min_score
+            map(document_of, texts), batch_size=batch_size, labels=labels, min_score=min_score
         )
         return (list(document.entities) for document in tagged)
 
@@ -189,7 +186,7 @@ class Predictor:
 
     def spans(
         self,
-        sentences: "Iterable[Sentence] | EncodedSentences",
+        sentences: Iterable[Sentence] | EncodedSentences,
         *,
         batch_size: int | None = None,
         labels: Collection[str] | None = None,
@@ -209,7 +206,7 @@ class Predictor:
             for _, mentions in tagged
         ]
 
-    def encode(self, sentences: Iterable[Sentence]) -> "EncodedSentences":
+    def encode(self, sentences: Iterable[Sentence]) -> EncodedSentences:
         """Encode sentences once, for `spans` of any number of models with the same encoder."""
         windows = [list(windows_of_tokens(sentence.tokens)) for sentence in sentences]
         texts = [window.tokens for own in windows for window in own]
@@ -313,41 +310,7 @@ class Predictor:
 
     def _heads(self, labels: Collection[str] | None) -> tuple[int, ...]:
         """Those that know any of the labels."""
-        if labels is None:
-            return tuple(range(len(self.tagger.tag_sets)))
         self.check_labels(labels)
+        wanted = set(self.labels if labels is None else labels)
         own = enumerate(self.tagger.tag_sets)
-        return tuple(head for head, tag_set in own if not set(labels).isdisjoint(tag_set.labels))
-
-
-class EncodedSentences(NamedTuple):
-    """Sentences as windows, encoded; see `Predictor.encode`."""
-
-    windows: list[list[Window]]
-    texts: EncodedTexts
-
-
-def load(
-    path: str | Path | None = None, *, device: str = "cpu", guidelines: Collection[str] = ()
-) -> Predictor:
-    """A predictor from a model folder; without one, from the model that comes with the package.
-
-    Args:
-        path: The folder.
-        device: ``cpu``, ``cuda`` or ``auto``.
-        guidelines: Corpora whose guidelines heads of the package's own model are to follow, such
-            as ``JNLPBA``; other heads say what several corpora say together.
-    """
-    if not guidelines:
-        return Predictor.load(path, device)
-    if path is not None:
-        raise HardnerError("only the model that comes with hardner can follow other guidelines")
-    from hardner.tag.guidelines import follow_guidelines
-
-    return follow_guidelines(Predictor.load(device=device), guidelines)
-
-
-def _document_of(text: str) -> Document:
-    if not isinstance(text, str):
-        raise HardnerError(f"a text to tag is a string, got {type(text).__name__}")
-    return Document("", text)
+        return tuple(head for head, tag_set in own if not wanted.isdisjoint(tag_set.labels))

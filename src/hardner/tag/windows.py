@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from hardner.batch import Ints, TagSet
+from hardner.errors import HardnerError
 from hardner.schemes import non_overlapping, tags_to_spans
 from hardner.text import sentence_offsets, tokens_between
 from hardner.types import Document, Entity, Offset, Span
@@ -64,6 +65,13 @@ class TagRun(NamedTuple):
     row: int
     span: Span
     tags: tuple[int, ...]
+
+
+def document_of(text: str) -> Document:
+    """A text to be tagged."""
+    if not isinstance(text, str):
+        raise HardnerError(f"a text to tag is a string, got {type(text).__name__}")
+    return Document("", text)
 
 
 def windows_of(document: Document) -> Iterator[Window]:
