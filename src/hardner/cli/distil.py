@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from hardner.cli.common import progress_bar, say
-from hardner.cli.options import DEVICE_OPTION, SEED_OPTION
+from hardner.cli.options import DEVICE_OPTION, MODEL_OPTION, SEED_OPTION
 
 if TYPE_CHECKING:
     from hardner.types import Sentence
@@ -19,23 +19,15 @@ def distil_command(
         list[Path], Argument(metavar="TEXT...", help="Files of plain text; may be .gz or .xz.")
     ],
     out: Annotated[Path, Option(metavar="DIR", help="Folder for the small model.")],
-    model: Annotated[
-        Path | None, Option(metavar="DIR", help="The teacher; default: the bundled model.")
-    ] = None,
+    model: MODEL_OPTION = None,
     corpora: Annotated[
         Path | None,
-        Option(
-            metavar="ROOT",
-            help="Folder of known corpora: also learn from their training sentences, and leave out "
-            "lines of TEXT that stand in their devel or test sets.",
-        ),
+        Option(help="Folder of known corpora: learn from train, leave devel and test out of TEXT."),
     ] = None,
     most: Annotated[int, Option(min=1, help="At most so many sentences of TEXT.")] = 400_000,
     steps: Annotated[int, Option(min=1, help="Training steps.")] = 20_000,
     batch: Annotated[int, Option(min=1, help="Sentences per step.")] = 128,
-    hidden: Annotated[
-        int, Option(min=1, help="Hidden units of the BiLSTM in each direction.")
-    ] = 256,
+    hidden: Annotated[int, Option(min=1, help="BiLSTM units in each direction.")] = 256,
     seed: SEED_OPTION = 0,
     device: DEVICE_OPTION = "auto",
 ) -> None:

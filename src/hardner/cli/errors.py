@@ -11,7 +11,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from hardner.cli.common import plain_table, print_json
-from hardner.cli.options import CATALOGUE_OPTION, JSON_OPTION
+from hardner.cli.options import CATALOGUE_OPTION, JSON_OPTION, PRESET_OPTION, ROOT_OPTION
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
@@ -26,16 +26,12 @@ def errors_command(
             help="A model, or files of `hardner evaluate --predictions`.",
         ),
     ],
-    corpus: Annotated[str, Option(metavar="NAME", help="Corpus to test a model on.")] = "",
-    root: Annotated[
-        Path | None, Option(metavar="DIR", help="Folder of the corpora; default: the run's own.")
-    ] = None,
+    corpus: Annotated[str, Option(help="Corpus to test a model on.")] = "",
+    root: ROOT_OPTION = None,
     catalogue: CATALOGUE_OPTION = "",
-    shots: Annotated[
-        int, Option(min=0, help="Adapt the model to so many sentences first; 0: do not adapt.")
-    ] = 0,
-    sample: Annotated[int, Option(min=0, help="Number of the sample to adapt to, from 0.")] = 0,
-    preset: Annotated[str, Option(help="Preset to adapt by: paper or best.")] = "",
+    shots: Annotated[int, Option(min=0, help="Adapt to so many sentences first; 0: do not.")] = 0,
+    sample: Annotated[int, Option(min=0, help="Which sample to adapt to, from 0.")] = 0,
+    preset: PRESET_OPTION = "",
     count: Annotated[int, Option("-n", min=1, help="Errors to show of each kind.")] = 10,
     partial: Annotated[
         bool, Option("--partial", help="Also score partial and type matches.")

@@ -21,6 +21,8 @@ from hardner.cli.options import (
     DEVICE_OPTION,
     ENGINE_OPTION,
     PLUGIN_OPTION,
+    PRESET_OPTION,
+    ROOT_OPTION,
     EngineChoice,
 )
 from hardner.errors import HardnerError
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     from hardner.jobs.progress import ProgressCallback, RunProgress
 
 
+_PROTOCOLS = (
+    "few-shot, heterogeneous, homogeneous, ratios, homogeneous-ratios, full, multitask-3, "
+    "multitask-4, shares"
+)
 _KEPT = "interrupted; what was scored and trained is kept, and the same command goes on"
 
 
@@ -55,57 +61,26 @@ def parse_sizes(text: str) -> "tuple[Size, ...]":
 def evaluate_command(
     systems: Annotated[
         list[Path],
-        Argument(
-            metavar="MODEL_OR_RUN...",
-            help="Folders of models or runs; or experiments (names or .toml), which are trained.",
-        ),
+        Argument(metavar="MODEL_OR_RUN...", help="Folders, or experiments, which are trained."),
     ],
-    protocol: Annotated[
-        str,
-        Option(
-            metavar="NAME",
-            help="few-shot, heterogeneous, homogeneous, ratios, homogeneous-ratios, full, "
-            "multitask-3, multitask-4 or shares.",
-        ),
-    ] = "few-shot",
+    protocol: Annotated[str, Option(help=f"One of {_PROTOCOLS}.")] = "few-shot",
     corpora: Annotated[
         str | None, Option(metavar="NAME,NAME,...", help="Target corpora; default: the protocol's.")
     ] = None,
     shots: Annotated[
-        str | None,
-        Option(
-            metavar="N,N,...",
-            help="Numbers of sentences (5,10) or shares (0.1,1.0) to adapt to; default: the "
-            "protocol's.",
-        ),
+        str | None, Option(help="Sizes as 5,10 (sentences) or 0.1,1.0 (shares of the data).")
     ] = None,
-    samples: Annotated[
-        int | None, Option(min=1, help="Samples of each size; default: the protocol's.")
-    ] = None,
-    root: Annotated[
-        Path | None, Option(metavar="DIR", help="Folder of the corpora; default: the run's own.")
-    ] = None,
+    samples: Annotated[int | None, Option(min=1, help="Samples of each size.")] = None,
+    root: ROOT_OPTION = None,
     catalogue: CATALOGUE_OPTION = "",
     plugin: PLUGIN_OPTION = None,
-    out: Annotated[Path, Option(metavar="DIR", help="Folder of results.")] = Path("results"),
+    out: Annotated[Path, Option(help="Folder of results.")] = Path("results"),
     name: Annotated[
-        str,
-        Option(
-            metavar="NAME",
-            help="Name of the row; that of a baseline (D-Shift, AGG, ...) also chooses how to "
-            "train and adapt.",
-        ),
+        str, Option(help="Name of the row; a baseline's (D-Shift, AGG, ...) also says what to do.")
     ] = "",
-    preset: Annotated[
-        str, Option(help="Preset to adapt by: paper or best; default: the run's own.")
-    ] = "",
+    preset: PRESET_OPTION = "",
     vectors: Annotated[
-        str,
-        Option(
-            metavar="FILE",
-            help="Word vectors, for words that a model does not know and for experiments to start "
-            "from; default: its own.",
-        ),
+        str, Option(metavar="FILE", help="Word vectors, for words that a model does not know.")
     ] = "",
     device: DEVICE_OPTION = "auto",
     natural: Annotated[
@@ -200,11 +175,8 @@ class SystemLoader:
         experiment = load_experiment(self.path, overrides)
         parts = (plan.name, run_name(self.path), self.name.replace("/", ""))
         runs = self.out / "runs" / "-".join(filter(None, parts))
-        if on_progress is None:
-            return system_of_experiment(experiment, plan, runs, self.name, self.preset)
-        return system_of_experiment(
-            experiment, plan, runs, self.name, self.preset, on_progress, interruptible
-        )
+        watched = (on_progress, interruptible) if on_progress else ()
+        return system_of_experiment(experiment, plan, runs, self.name, self.preset, *watched)
 
     @property
     def trains(self) -> bool:

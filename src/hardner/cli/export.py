@@ -18,23 +18,16 @@ if TYPE_CHECKING:
 
 def export_command(
     context: typer.Context,
-    onnx: Annotated[
-        Path | None, Option(metavar="OUT", help="Write an ONNX model to this folder.")
-    ] = None,
+    onnx: Annotated[Path | None, Option(help="Folder for an ONNX model.")] = None,
     huggingface: Annotated[
-        Path | None,
-        Option(metavar="OUT", help="Write a Hugging Face folder for token classification."),
+        Path | None, Option(help="Folder for a Hugging Face token classifier.")
     ] = None,
     model: MODEL_OPTION = None,
     int8: Annotated[
         bool, Option("--int8", help="ONNX with 8-bit weights: faster, a quarter of the size.")
     ] = False,
     check: Annotated[
-        Path | None,
-        Option(
-            metavar="LABELLED",
-            help="Labelled file to compare F1 on; default: the model's own mentions in a text.",
-        ),
+        Path | None, Option(help="Labelled file to compare F1 on; default: an example text.")
     ] = None,
 ) -> None:
     """Write a model for ONNX Runtime or Hugging Face.

@@ -26,22 +26,12 @@ def hardness_command(
     run: Annotated[Path, Argument(metavar="RUN", help="Folder of a training run.")],
     iterations: Annotated[
         str | None,
-        Option(
-            metavar="N,N,...",
-            callback=_check_numbers,
-            help="Iterations to show; default: the first, the middle one and the last.",
-        ),
+        Option(callback=_check_numbers, help="As 0,100; default: the first, middle and last."),
     ] = None,
-    count: Annotated[
-        int, Option("-n", min=1, help="Tasks to show, of the hardest and of the easiest.")
-    ] = 3,
+    count: Annotated[int, Option("-n", min=1, help="Tasks to show of each end.")] = 3,
     sentences: Annotated[int, Option(min=1, help="Sentences to show of each task.")] = 4,
     plot: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="Draw each domain's weight over the run: .svg, .png, or both without an ending.",
-        ),
+        Path | None, Option(help="Draw each domain's weight over the run: .svg, .png, or both.")
     ] = None,
     as_json: JSON_OPTION = False,
     plugin: PLUGIN_OPTION = None,

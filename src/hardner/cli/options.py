@@ -83,6 +83,12 @@ ADDRESS_OPTION = Annotated[
         help="Address of the Ray cluster; default: start Ray on this machine.",
     ),
 ]
+ROOT_OPTION = Annotated[
+    Path | None, Option(metavar="DIR", help="Folder of the corpora; default: the run's own.")
+]
+PRESET_OPTION = Annotated[
+    str, Option(help="Preset to adapt by: paper or best; default: the run's own.")
+]
 CATALOGUE_OPTION = Annotated[
     str,
     Option(

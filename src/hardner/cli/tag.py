@@ -16,9 +16,9 @@ from hardner.cli.options import (
     ENGINE_OPTION,
     MODEL_OPTION,
     SOURCE_FORMAT_OPTION,
+    TARGET_FORMAT_OPTION,
     TARGET_SCHEME_OPTION,
     EngineChoice,
-    check_format,
 )
 from hardner.cli.outputs import Output
 from hardner.errors import HardnerError
@@ -40,45 +40,27 @@ def _check_labels(text: str | None) -> str | None:
 def tag_command(
     files: Annotated[
         list[str] | None,
-        Argument(metavar="[FILES...|-]", help="Files, folders and patterns; - is standard input."),
+        Argument(metavar="[FILES...|-]", help="Files, folders and patterns; - is stdin."),
     ] = None,
     source_format: SOURCE_FORMAT_OPTION = None,
-    target_format: Annotated[
-        str | None,
-        Option(
-            "--to",
-            metavar="FORMAT",
-            callback=check_format,
-            help="Format of the output; default: by the name of --out, text on a terminal, else "
-            "jsonl.",
-        ),
-    ] = None,
+    target_format: TARGET_FORMAT_OPTION = None,
     out: Annotated[
         str | None, Option(metavar="OUT", help="A file, or a folder (NAME/) with a file per input.")
     ] = None,
     model: MODEL_OPTION = None,
     labels: Annotated[
         str | None,
-        Option(
-            metavar="A,B,...", callback=_check_labels, help="Find only these types; default: all."
-        ),
+        Option(metavar="A,B,...", callback=_check_labels, help="Find only these types."),
     ] = None,
     min_score: Annotated[
         float, Option(min=0, max=1, help="Drop entities scoring below this.")
     ] = 0.0,
     batch_size: Annotated[
-        int | None,
-        Option(
-            min=1, help="Sentences per batch; the result is the same. Default: suits the device."
-        ),
+        int | None, Option(min=1, help="Sentences per batch; the result is the same.")
     ] = None,
     workers: Annotated[
         int | None,
-        Option(
-            min=1,
-            help="Processes, each with its own model; the result is the same. Default: 1; on Ray, "
-            "as many as fit.",
-        ),
+        Option(min=1, help="Processes, each with its own model; the result is the same."),
     ] = None,
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted command.")] = False,
     device: DEVICE_OPTION = "auto",
@@ -91,6 +73,8 @@ def tag_command(
     Text is split into sentences; tokens of CoNLL files are kept. Entities of different types may
     overlap. Scores are probabilities. Documents keep their order, and memory does not grow with
     their number. A file is written whole, or not at all.
+
+    By default, standard output gets marked text on a terminal and JSON lines otherwise.
 
     With --engine ray, --out is a folder of shards (jsonl or parquet) with a manifest; the same
     command again makes the shards that are missing.

@@ -16,6 +16,7 @@ from hardner.formats.annotation_tools import DOCCANO, LABELSTUDIO, PRODIGY
 from hardner.formats.bioc import BIOC_JSON, BIOC_XML
 from hardner.formats.brat import BRAT
 from hardner.formats.conll import CONLL, TABLE_HINT
+from hardner.formats.csv import CSV
 from hardner.formats.docbin import DOCBIN
 from hardner.formats.format import HOLDABLE, Format, Place, Report, reporting
 from hardner.formats.html import HTML
@@ -45,7 +46,7 @@ __all__ = [
 # Of formats that share an ending, the last is written, and read where no other knows the content.
 _BUILT_IN = (
     *(ONTONOTES, PUBTATOR, CONLL, BRAT, ACE_2005, MEDLINE, BIOC_XML, BIOC_JSON, PRODIGY, DOCCANO),
-    *(LABELSTUDIO, JSONL, DOCBIN, PARQUET, HTML, PLAIN_TEXT),
+    *(LABELSTUDIO, JSONL, DOCBIN, PARQUET, CSV, HTML, PLAIN_TEXT),
 )
 
 
