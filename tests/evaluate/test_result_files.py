@@ -23,6 +23,7 @@ CHANGES = [
     {"fn": 10**400},
     {"shots": 1e9},
     {"share": 7.0},
+    {"share": 0.0},
     {"share": float("nan")},
     {"method": "\ud800"},
     {"kinds": {}},

@@ -148,7 +148,10 @@ def read_results(path: str | Path) -> Iterator[Result]:
         # The first lines ever written say false where nothing was learnt from without labels.
         whole = held | {"unlabelled": held.get("unlabelled") or 0}
         result = checked_record(Result, whole, path, number)
-        if result.kinds.keys() != _ERROR_KINDS or not 0 < (result.share or 1) <= 1:
+        if (
+            result.kinds.keys() != _ERROR_KINDS
+            or not 0 < (1 if result.share is None else result.share) <= 1
+        ):
             raise FileError(path, "not a result: no such kinds of errors or share", number)
         yield result
 
