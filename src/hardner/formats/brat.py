@@ -21,7 +21,7 @@ from hardner.files import (
 )
 from hardner.folders import atomic_folder
 from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import make_mention, parse_offset, short
+from hardner.formats.mention import flat, make_mention, parse_offset, short
 from hardner.types import Document, Entity
 
 _LEFT_OUT = {
@@ -31,7 +31,6 @@ _LEFT_OUT = {
 }
 _TEXT_BOUND = re.compile(r"(\S+) ([0-9]+ [0-9]+(?:;[0-9]+ [0-9]+)*)")
 _CONCEPT = re.compile(r"Reference (\S+) (\S+)")
-_FLAT = str.maketrans("\r\n\t", "   ")
 
 
 def bases(path: PathLike, *endings: str) -> list[Path]:
@@ -151,7 +150,7 @@ def _ann(document: Document, report: Report, place: Place) -> str:
         if label != entity.label:
             report.add(f"label {short(entity.label)} written as {label}", place)
         where = ";".join(f"{start} {end}" for start, end in entity.ranges)
-        quoted = entity.text.translate(_FLAT)
+        quoted = flat(entity.text)
         rows.append(f"T{number}\t{label} {where}\t{quoted}\n")
         if entity.identifier:
             identifier = "_".join(entity.identifier.split()) or "_"

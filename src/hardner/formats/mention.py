@@ -9,7 +9,7 @@ from hardner.schemes import longest_non_overlapping
 from hardner.text import sentences
 from hardner.types import Document, Entity, Offset, Sentence
 
-_SPACES = str.maketrans("\r\n\t", "   ")
+_FLAT = str.maketrans("\r\n\t", "   ")
 
 
 def make_mention(
@@ -34,7 +34,7 @@ def make_mention(
         _check_range(start, end, text, place)
     start, end = ranges[0][0], max(end for _, end in ranges)
     joined = " ".join(text[left:right] for left, right in ranges)
-    if quoted is not None and quoted not in (joined, joined.translate(_SPACES), text[start:end]):
+    if quoted is not None and quoted not in (joined, flat(joined), text[start:end]):
         read = f"at {start}-{end}, but the text there is {short(joined)}"
         raise place.error(f"mention {short(quoted)} {read}")
     if not math.isfinite(score):
@@ -135,6 +135,11 @@ def _check_range(start: int, end: int, text: str, place: Place) -> None:
         raise place.error(f"{start}-{end} holds no characters")
     if not 0 <= start < end <= len(text):
         raise place.error(f"{start}-{end} lies outside the text of {len(text)} characters")
+
+
+def flat(text: str) -> str:
+    """The text on one line, with as many characters."""
+    return text.translate(_FLAT)
 
 
 def short(text: str, width: int = 60) -> str:

@@ -10,12 +10,11 @@ from itertools import chain, groupby
 
 from hardner.files import LINE_LIMIT, PathLike, atomic_write, lines
 from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import make_mention, parse_range, short
+from hardner.formats.mention import flat, make_mention, parse_range, short
 from hardner.types import Document, Entity, Passage
 
 _TEXT = re.compile(r"([^\t|]+)\|([ta])\|(.*)")
 _NUMBER = re.compile(r"-?[0-9]+")
-_FLAT = str.maketrans("\t\r\n", "   ")
 
 
 def _read(path: PathLike, report: Report) -> Iterator[Document]:
@@ -78,7 +77,7 @@ def _write(documents: Iterable[Document], path: PathLike, report: Report) -> Non
 
 
 def _block(document: Document, report: Report, place: Place) -> str:
-    name, text = document.id, document.text.translate(_FLAT)
+    name, text = document.id, flat(document.text)
     if not name or re.search(r"[\s|]", name):
         raise place.error("a PubTator id is not empty and has neither spaces nor |")
     end = _title_end(document)
@@ -89,12 +88,12 @@ def _block(document: Document, report: Report, place: Place) -> str:
         report.note("passages beside title and abstract not kept", place)
     rows = [f"{name}|{kind}|{part}" for kind, part in zip("ta", parts, strict=False)]
     for entity in document.entities:
-        label, identifier = entity.label.translate(_FLAT), entity.identifier.translate(_FLAT)
+        label, identifier = flat(entity.label), flat(entity.identifier)
         if (label, identifier) != (entity.label, entity.identifier):
             report.add("label or identifier rewritten without tabs and line breaks", place)
         if identifier == "-":
             report.add("concept identifier '-' left out, as PubTator means none by it", place)
-        cells = (str(entity.start), str(entity.end), entity.text.translate(_FLAT), label)
+        cells = (str(entity.start), str(entity.end), flat(entity.text), label)
         rows.append("\t".join((name, *cells, identifier or "-")))
     return "\n".join(rows) + "\n"
 
