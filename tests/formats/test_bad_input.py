@@ -172,13 +172,15 @@ def test_targets(hardner: Command, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     (tmp_path / "dir.tsv").mkdir()
+    (tmp_path / "b.tsv").touch()
     for name, expected, *options in (
         ("no/x.tsv", "no such file or folder"),
         ("a.tsv/x.tsv", "a part of this path is a file"),
         ("dir.tsv", "is a folder, not a file", "--to", "conll"),
         ("x.what", "cannot tell the format to write; say which with --to"),
         ("full", "is there already; name a new folder"),
-        ("a.tsv", "is there already; name a new folder", "--to", "brat"),
+        ("a.tsv", "is read, so it cannot be written as well", "--to", "brat"),
+        ("b.tsv", "is there already; name a new folder", "--to", "brat"),
         ("x.sgm", "cannot tell the format to write"),
         ("x", "ace can be read but not written", "--to", "ace"),
         ("x.jsonl", "jsonl has no tags, so no scheme (IOBES)", "--scheme", "IOBES"),
