@@ -21,7 +21,7 @@ from hardner.files import (
 )
 from hardner.folders import atomic_folder
 from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import flat, make_mention, parse_offset, short
+from hardner.formats.mention import make_mention, on_one_line, parse_offset, short
 from hardner.types import Document, Entity
 
 _LEFT_OUT = {
@@ -150,7 +150,7 @@ def _ann(document: Document, report: Report, place: Place) -> str:
         if label != entity.label:
             report.add(f"label {short(entity.label)} written as {label}", place)
         where = ";".join(f"{start} {end}" for start, end in entity.ranges)
-        quoted = flat(entity.text)
+        quoted = on_one_line(entity.text)
         rows.append(f"T{number}\t{label} {where}\t{quoted}\n")
         if entity.identifier:
             identifier = "_".join(entity.identifier.split()) or "_"

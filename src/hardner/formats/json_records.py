@@ -30,7 +30,10 @@ _DECODER = json.JSONDecoder()
 
 
 class Record:
-    """A JSON object of a file; its fields are checked as they are read."""
+    """A JSON object of a file; its fields are checked as they are read.
+
+    A string or list that is not there is an empty one.
+    """
 
     def __init__(self, fields: Any, place: Place) -> None:
         if not isinstance(fields, dict):
@@ -46,30 +49,24 @@ class Record:
         return text
 
     def string(self, key: str) -> str:
-        """The string or integer under the key, as a string; empty where there is none."""
         value = self.fields.get(key)
-        if value is None:
-            return ""
-        if isinstance(value, bool) or not isinstance(value, str | int):
+        if isinstance(value, bool) or not isinstance(value, str | int | None):
             raise self.place.error(f'"{key}" is not a string')
-        return str(value)
+        return "" if value is None else str(value)
 
     def items(self, key: str) -> list[Any]:
-        """The list under the key; empty where there is none."""
         value = self.fields.get(key)
         if value is not None and not isinstance(value, list):
             raise self.place.error(f'"{key}" is not a list')
         return value or []
 
     def strings(self, key: str) -> tuple[str, ...]:
-        """The list of strings under the key; empty where there is none."""
         items = self.items(key)
         if not all(isinstance(item, str) for item in items):
             raise self.place.error(f'"{key}" is not a list of strings')
         return tuple(items)
 
     def records(self, key: str) -> list["Record"]:
-        """The list of objects under the key; empty where there is none."""
         items = self.items(key)
         if not all(isinstance(item, dict) for item in items):
             raise self.place.error(f'"{key}" is not a list of objects')
@@ -80,14 +77,14 @@ class Record:
         return parse_range(self.fields.get("start"), self.fields.get("end"), self.place)
 
     def ranges(self, key: str) -> list[Offset]:
-        """The list of ``[start, end]`` under the key; empty where there is none."""
+        """The list of ``[start, end]`` under the key."""
         pairs = self.items(key)
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise self.place.error("offsets are not pairs of [start, end]")
         return [parse_range(start, end, self.place) for start, end in pairs]
 
     def triples(self, key: str) -> list[tuple[int, int, str]]:
-        """The list of ``[start, end, label]`` under the key; empty where there is none."""
+        """The list of ``[start, end, label]`` under the key."""
         found = []
         for item in self.items(key):
             match item:

@@ -34,7 +34,7 @@ def make_mention(
         _check_range(start, end, text, place)
     start, end = ranges[0][0], max(end for _, end in ranges)
     joined = " ".join(text[left:right] for left, right in ranges)
-    if quoted is not None and quoted not in (joined, flat(joined), text[start:end]):
+    if quoted is not None and quoted not in (joined, on_one_line(joined), text[start:end]):
         read = f"at {start}-{end}, but the text there is {short(joined)}"
         raise place.error(f"mention {short(quoted)} {read}")
     if not math.isfinite(score):
@@ -137,7 +137,7 @@ def _check_range(start: int, end: int, text: str, place: Place) -> None:
         raise place.error(f"{start}-{end} lies outside the text of {len(text)} characters")
 
 
-def flat(text: str) -> str:
+def on_one_line(text: str) -> str:
     """The text on one line, with as many characters."""
     return text.translate(_FLAT)
 

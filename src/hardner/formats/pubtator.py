@@ -10,7 +10,7 @@ from itertools import chain, groupby
 
 from hardner.files import LINE_LIMIT, PathLike, atomic_write, lines
 from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import flat, make_mention, parse_range, short
+from hardner.formats.mention import make_mention, on_one_line, parse_range, short
 from hardner.types import Document, Entity, Passage
 
 _TEXT = re.compile(r"([^\t|]+)\|([ta])\|(.*)")
@@ -77,7 +77,7 @@ def _write(documents: Iterable[Document], path: PathLike, report: Report) -> Non
 
 
 def _block(document: Document, report: Report, place: Place) -> str:
-    name, text = document.id, flat(document.text)
+    name, text = document.id, on_one_line(document.text)
     if not name or re.search(r"[\s|]", name):
         raise place.error("a PubTator id is not empty and has neither spaces nor |")
     end = _title_end(document)
@@ -88,12 +88,12 @@ def _block(document: Document, report: Report, place: Place) -> str:
         report.note("passages beside title and abstract not kept", place)
     rows = [f"{name}|{kind}|{part}" for kind, part in zip("ta", parts, strict=False)]
     for entity in document.entities:
-        label, identifier = flat(entity.label), flat(entity.identifier)
+        label, identifier = on_one_line(entity.label), on_one_line(entity.identifier)
         if (label, identifier) != (entity.label, entity.identifier):
             report.add("label or identifier rewritten without tabs and line breaks", place)
         if identifier == "-":
             report.add("concept identifier '-' left out, as PubTator means none by it", place)
-        cells = (str(entity.start), str(entity.end), flat(entity.text), label)
+        cells = (str(entity.start), str(entity.end), on_one_line(entity.text), label)
         rows.append("\t".join((name, *cells, identifier or "-")))
     return "\n".join(rows) + "\n"
 
