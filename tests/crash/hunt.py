@@ -10,12 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from crash.bench import Bench, Server, can_mount
 from crash.commands import COMMANDS, Command
 from crash.serving import stopped, two_workbenches
 from crash.trials import (
-    Bench,
-    Server,
-    can_mount,
     full_device,
     full_disk,
     killed,

@@ -4,9 +4,10 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from crash.bench import Bench, Reference
 from crash.commands import COMMANDS, Command
 from crash.hunt import Trial, hunt, hunt_workbench, opened
-from crash.trials import Bench, Reference, damage, difference
+from crash.trials import damage, difference
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stops processes as Linux does")
 KILLS, SEED = 3, 7

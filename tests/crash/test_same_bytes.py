@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from crash.bench import Bench, snapshot
 from crash.commands import COMMANDS
 from crash.hunt import opened
-from crash.trials import Bench, snapshot
 
 from hardner.tag.predictor import BUNDLED_MODEL
 
