@@ -68,12 +68,9 @@ class _Evaluation:
 
     def score(self, targets: Sequence[Corpus]) -> Iterator[CellDone]:
         """All sizes of a target, or of several that one model is trained for."""
-        protocol = self.protocol
+        protocol, splits = self.protocol, self.protocol.splits
         runner: Runner | None = None
-        pools = {
-            corpus.name: [s for split in protocol.splits for s in getattr(corpus, split)]
-            for corpus in targets
-        }
+        pools = {c.name: [s for split in splits for s in getattr(c, split)] for c in targets}
         for size in protocol.sizes:
             drawn: Drawn = {
                 sample: {

@@ -57,18 +57,15 @@ def table_grids(table: ResultTable) -> Iterator[Grid]:
 
 
 def _in_domain_shares(table: ResultTable) -> Iterator[tuple[str, ...]]:
-    if len(table.sizes) < 2 or not any(row.method == IN_DOMAIN for row in table.rows):
+    others = [row for row in table.rows if row.method != IN_DOMAIN]
+    if len(table.sizes) < 2 or len(others) == len(table.rows):
         return
-    for row in table.rows:
-        if row.method == IN_DOMAIN:
-            continue
+    for row in others:
         found = [table.in_domain_share(row, corpus) for corpus in table.corpora]
         yield (table.label(row), *map(_share, found))
         names = published_names(table.protocol, row.method, row.encoder)
-        theirs = [
-            published_value("ratios", "passing share", "", corpus, names)
-            for corpus in table.corpora
-        ]
+        place = ("ratios", "passing share", "")
+        theirs = [published_value(*place, corpus, names) for corpus in table.corpora]
         if any(theirs):
             yield ("- published", *(f"{v.value:.0%}" if v else "" for v in theirs))
 

@@ -85,7 +85,7 @@ class EncodedText(NamedTuple):
     """A text as subword ids, end to end."""
 
     ids: NDArray[np.uint16]
-    """Mapped into memory: only what is looked at is read."""
+    """Mapped into memory, for a text may be larger than that."""
     lines: int
     left_out: int
     """Lines that were left out."""
