@@ -53,8 +53,7 @@ class CatalogueEntry:
     @property
     def parts(self) -> dict[str, SplitFile]:
         """The splits that have a file or folder of their own."""
-        parts = {"train": self.train, "devel": self.devel, "test": self.test}
-        return {split: part for split, part in parts.items() if part is not None}
+        return {split: part for split in SPLITS if (part := getattr(self, split)) is not None}
 
     def path(self, split: str, root: str | Path) -> Path:
         return Path(root, self.folder or self.name, self.parts[split].path)
@@ -113,8 +112,6 @@ def with_rows_of(rows: Mapping[str, Row], path: Path) -> Mapping[str, Row]:
 
 
 BENCHMARK = tuple(
-    name
-    for name, row in builtin_rows().items()
-    if isinstance(row, CatalogueEntry) and row.published
+    row.name for row in builtin_rows().values() if isinstance(row, CatalogueEntry) and row.published
 )
 """The eight corpora of HGDA's Table 2."""

@@ -25,6 +25,8 @@ from hardner.schemes import longest_non_overlapping, shortest_non_overlapping
 from hardner.text import Problem, sentences
 from hardner.types import Corpus, Document, Sentence
 
+_Splits = dict[str, tuple[Sentence, ...]]
+
 
 def exists(path: Path) -> bool:
     """Whether a path is there; `Path.exists` fails where a name is too long to be one."""
@@ -61,8 +63,8 @@ class Corpora:
     def present(self) -> list[CatalogueEntry]:
         """The catalogue's corpora that lie there, in its order."""
         if not exists(self.root):
-            message = "no such folder; --root is the one that holds the corpora's folders"
-            raise FileError(self.root, message)
+            hint = "--root is the one that holds the corpora's folders"
+            raise FileError(self.root, f"no such folder; {hint}")
         return [e for e in self.entries.values() if exists(e.path("train", self.root))]
 
     def holds(self, name: str) -> bool:
@@ -107,9 +109,8 @@ def folder_row(folder: Path, splits: Sequence[str]) -> CatalogueEntry:
     found: dict[str, SplitFile] = {}
     for split in splits:
         names = (f"{split}.tsv{ending}" for ending in ("", ".xz", ".gz"))
-        name = next((name for name in names if (folder / name).is_file()), "")
-        if name:
-            found[split] = SplitFile(name)
+        if there := [name for name in names if (folder / name).is_file()]:
+            found[split] = SplitFile(there[0])
         elif split != "devel":
             raise FileError(folder, f"holds no {split}.tsv")
     parts = found["train"], found.get("devel"), found.get("test")
@@ -135,9 +136,7 @@ def _merged(*row: Sentence) -> Sentence:
     return replace(row[0], spans=tuple(longest_non_overlapping(spans)))
 
 
-def _held_out(
-    row: CatalogueEntry, splits: dict[str, tuple[Sentence, ...]]
-) -> dict[str, tuple[Sentence, ...]]:
+def _held_out(row: CatalogueEntry, splits: _Splits) -> _Splits:
     """The splits with a tenth of train moved to each that is to be taken from it."""
     train = splits["train"]
     size = -(-len(train) // 10)  # rounded up
@@ -157,9 +156,7 @@ def _read(row: CatalogueEntry, split: str, root: Path, report: Report) -> Iterat
         documents = formats.read(path, row.format, report=report)
         found = (s for d in documents for s in _sentences(row, d, path, prefix, report))
     for s in found:
-        spans = tuple(
-            span._replace(label=row.labels.get(span.label, span.label)) for span in s.spans
-        )
+        spans = tuple(x._replace(label=row.labels.get(x.label, x.label)) for x in s.spans)
         yield s if spans == s.spans else replace(s, spans=spans)
 
 

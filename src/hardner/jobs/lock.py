@@ -10,12 +10,7 @@ class FileLock:
     """Held from when it is made until `release`, which removes the file."""
 
     def __init__(self, path: Path) -> None:
-        """Create and lock the file.
-
-        Raises:
-            BlockingIOError: Another process holds it.
-            OSError: The file cannot be made.
-        """
+        """Create and lock the file; a `BlockingIOError` says that another process holds it."""
         self.path = path
         self._handle = _locked(path)
 

@@ -110,15 +110,13 @@ def join_ranks(device: str) -> Iterator[Ranks]:
     if not {"RANK", "WORLD_SIZE"} <= os.environ.keys():
         yield ALONE
         return
-    backend = "gloo"
     if device == "cuda":
-        backend, place = "cpu:gloo,cuda:nccl", int(os.environ.get("LOCAL_RANK", 0))
-        there = torch.cuda.device_count()
+        place, there = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
         if place >= there:
             raise HardnerError(f"rank {place} has no GPU: there are {there}; start {there} ranks")
         torch.cuda.set_device(place)
     try:
-        distributed.init_process_group(backend)
+        distributed.init_process_group("cpu:gloo,cuda:nccl" if device == "cuda" else "gloo")
     except (RuntimeError, ValueError) as error:
         raise HardnerError(f"the ranks do not find each other: {_first_line(error)}") from None
     try:

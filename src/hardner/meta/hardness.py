@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -37,8 +38,7 @@ class TaskHardness:
     sentences: tuple[Sentence, ...]  # of its query
 
 
-@dataclass(frozen=True)
-class HardnessCurve:
+class HardnessCurve(NamedTuple):
     """The mean weight of a domain's tasks, over stretches of a run."""
 
     domain: str
@@ -98,9 +98,8 @@ def hardest_tasks(
 ) -> dict[int, list[TaskHardness]]:
     """The tasks of some iterations with their sentences, hardest first, drawn anew."""
     last = len(found.weights) - 1
-    for iteration in iterations:
-        if not 0 <= iteration <= last:
-            raise HardnerError(f"iteration {iteration} is not in the log, which has 0 to {last}")
+    if wrong := [iteration for iteration in iterations if not 0 <= iteration <= last]:
+        raise HardnerError(f"iteration {wrong[0]} is not in the log, which has 0 to {last}")
     e, state = found.experiment, Path(folder) / STATE_FOLDER
     source_data = load_source_data(e)
     if state.is_dir():
@@ -111,8 +110,8 @@ def hardest_tasks(
     draw = draw_episodes(e.build_method(), sources, e.train.tasks, e.train.shots, e.seed)
 
     def tasks(iteration: int) -> Iterator[TaskHardness]:
-        for episode, weight in zip(draw(iteration), found.weights[iteration], strict=True):
-            query = episode.query
+        queries = [episode.query for episode in draw(iteration)]
+        for query, weight in zip(queries, found.weights[iteration], strict=True):
             yield TaskHardness(iteration, query.domain, weight, sources.read(query))
 
     return {i: sorted(tasks(i), key=lambda task: -task.weight) for i in iterations}

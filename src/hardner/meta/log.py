@@ -103,14 +103,10 @@ class TrainingLog:
         # A loss that occurs twice is named with where it is measured.
         names = [t.loss if known.count(t.loss) == 1 else f"{t.loss}, {t.on}" for t in terms]
         losses, weights = (_rounded(t.tolist()) for t in (step.losses, step.weights))
-        return LogEntry(
-            step.iteration,
-            dict(zip(names, losses, strict=True)),
-            dict(zip(sorted(learners(terms)), weights, strict=True)),
-            domains,
-            self._training.rate_at(step.iteration),
-            round(step.seconds, 6),
-        )
+        by_term = dict(zip(names, losses, strict=True))
+        by_part = dict(zip(sorted(learners(terms)), weights, strict=True))
+        rate, seconds = self._training.rate_at(step.iteration), round(step.seconds, 6)
+        return LogEntry(step.iteration, by_term, by_part, domains, rate, seconds)
 
 
 def _rounded(rows: list[list[float]]) -> list[list[float]]:

@@ -111,14 +111,9 @@ def metaner(s: MethodSettings) -> Method:
     """MetaNER, Alg. 1: inner tasks from D_tr, outer from D_val, an adversarial discriminator."""
     # Eq. 17: theta_old descends L_tr; Eq. 18: theta_new descends lambda L_dis as well, which the
     # paper reverses: it ascends.
-    inner = InnerLoop(
-        s.steps,
-        rate=s.rate,
-        terms=(tag_term(encoder=1.0), Term("domain", {"encoder": -s.weight})),
-        parts=frozenset({"encoder"}),
-        proximal=s.proximal,
-        old=frozenset({"domain"}),
-    )
+    terms = (tag_term(encoder=1.0), Term("domain", {"encoder": -s.weight}))
+    parts, old = frozenset({"encoder"}), frozenset({"domain"})
+    inner = InnerLoop(s.steps, rate=s.rate, terms=terms, parts=parts, proximal=s.proximal, old=old)
     outer = (
         # Eq. 20: theta_0 descends L_tr - lambda L_dis of the inner tasks.
         Term("tag", {"encoder": 1.0}, on="support", at="start"),
@@ -133,8 +128,7 @@ def metaner(s: MethodSettings) -> Method:
 
 def metaner_without_critic(s: MethodSettings) -> Method:
     """MetaNER without its discriminator: MAML across the split of the domains."""
-    parts = frozenset({"encoder"})
-    terms = (tag_term(encoder=1.0),)
+    terms, parts = (tag_term(encoder=1.0),), frozenset({"encoder"})
     inner = InnerLoop(s.steps, rate=s.rate, terms=terms, parts=parts, proximal=s.proximal)
     objective = Objective((tag_term(),), inner, "uniform", s.meta_gradient)
     return Method("metaner-without-critic", objective, draw="split")
@@ -145,9 +139,8 @@ def metaner_new_only(s: MethodSettings) -> Method:
     base = metaner(s)
     outer = tuple(replace(t, at="new") if t.on == "query" else t for t in base.objective.outer)
     inner = replace(base.objective.inner, old=frozenset())
-    return replace(
-        base, name="metaner-new-only", objective=replace(base.objective, outer=outer, inner=inner)
-    )
+    objective = replace(base.objective, outer=outer, inner=inner)
+    return replace(base, name="metaner-new-only", objective=objective)
 
 
 def metaner_maml(s: MethodSettings) -> Method:

@@ -116,10 +116,9 @@ class _Run:
         devel, train = self.experiment.devel, self.experiment.train
         if not devel.every:
             return None
-        sources = self.source_data.devel
+        method, sources = self.method, self.source_data.devel
         if sources is None:
             raise HardnerError("devel.every: no source has devel sentences; set it to 0")
-        method = self.method
         mixed = replace(method, draw="shuffled") if method.draw == "in turn" else method
         draw = drawing(mixed, sources, train.tasks, train.shots, seed=0)
         try:
@@ -140,11 +139,11 @@ class _Run:
         if saved is None:
             self.log.cut(0)
             return
+        path = self.folder.path
         if saved.about["sentences"] != self.fingerprint:
-            message = "its corpora have changed since it began; choose another"
-            raise FileError(self.folder.path, message)
+            raise FileError(path, "its corpora have changed since it began; choose another")
         self.log.cut(saved.about["log"])
-        self.status = make(RunStatus, saved.about["standing"], f"{self.folder.path}/{STATE_FOLDER}")
+        self.status = make(RunStatus, saved.about["standing"], f"{path}/{STATE_FOLDER}")
         self.progress = replace(self.progress, params=saved.params, state=saved.optimizer)
 
     def _follow(self) -> None:
@@ -161,8 +160,8 @@ class _Run:
                 self._iterate(stop)
         except Diverged as error:
             left = f"{STATE_FOLDER} holds iteration {self.saved}" if self.saved else "no state yet"
-            message = f"{error}; lower train.rate or inner.rate ({left})"
-            raise FileError(self.folder.path, message) from None
+            hint = f"lower train.rate or inner.rate ({left})"
+            raise FileError(self.folder.path, f"{error}; {hint}") from None
         return self.status
 
     def _iterate(self, stop: Callable[[], bool]) -> None:

@@ -49,9 +49,8 @@ class SourceData:
 
     def _splits(self) -> Iterator[tuple[str, Sequence[Sentence]]]:
         """The sentences of train and then of devel, with their names."""
-        for sources in (self.train, self.devel):
-            if sources:
-                yield from sources.sentences.items()
+        for sources in filter(None, (self.train, self.devel)):
+            yield from sources.sentences.items()
 
     def sentences(self) -> Iterator[Sentence]:
         return chain.from_iterable(found for _, found in self._splits())
@@ -75,8 +74,7 @@ class SourceData:
         for name, found in self._splits():
             digest.update(f"{name} {len(found)}\n".encode())
             for s in found:
-                spans = [tuple(span) for span in s.spans]
-                digest.update(f"{' '.join(s.tokens)} {spans}\n".encode())
+                digest.update(f"{' '.join(s.tokens)} {[*map(tuple, s.spans)]}\n".encode())
         return digest.hexdigest()
 
 
