@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from record import record
+from reliability import ReliabilityBin, calibration_error, reliability, score_outcomes
 
 from hardner import corpora
 from hardner.meta.source_data import relabelled
-from hardner.tag.calibration import ReliabilityBin, calibration_error, reliability, score_outcomes
 from hardner.tag.predictor import Predictor
 
 PLOT = Path(__file__).parents[1] / "docs" / "images" / "reliability.svg"

@@ -1,6 +1,8 @@
 """Temperatures against a plain search, and calibration errors against what was made up."""
 
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,15 +15,12 @@ from sequences import truth
 import hardner
 from hardner.errors import HardnerError
 from hardner.schemes import tags_to_spans
-from hardner.tag.calibration import (
-    ReliabilityBin,
-    calibrated,
-    calibration_error,
-    fit_temperature,
-    reliability,
-    score_outcomes,
-)
+from hardner.tag.calibration import calibrated, fit_temperature
 from hardner.types import Sentence, Span
+
+BENCHMARK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "reliability.py"))
+ReliabilityBin, reliability = BENCHMARK["ReliabilityBin"], BENCHMARK["reliability"]
+calibration_error, score_outcomes = BENCHMARK["calibration_error"], BENCHMARK["score_outcomes"]
 
 
 def truthful(count: int = 250) -> list[Sentence]:

@@ -1,5 +1,6 @@
 """Groups that suit a GPU find what those that suit a CPU find."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -71,3 +72,8 @@ def test_many_tags_leave_less_room_on_a_gpu() -> None:
     rich = replace(there, tagger=replace(here.tagger, tag_sets=sets))
     cells = 4 * (4 * len(labels) + 2) ** 3
     assert engine._CRF_CELLS - cells < rich._max_cells(4) * cells <= engine._CRF_CELLS
+
+
+def test_few_products_are_kept_for_shapes_that_hardly_come_again() -> None:
+    """Streams of texts would fill oneDNN's own default with hundreds of megabytes."""
+    assert 0 < int(os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]) <= 64
