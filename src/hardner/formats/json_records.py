@@ -49,6 +49,7 @@ class Record:
         return text
 
     def string(self, key: str) -> str:
+        """The string under the key, or the digits of an integer."""
         value = self.fields.get(key)
         if isinstance(value, bool) or not isinstance(value, str | int | None):
             raise self.place.error(f'"{key}" is not a string')
