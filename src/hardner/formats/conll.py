@@ -50,9 +50,7 @@ def read_sentences(
         prefix: Stands before each sentence's id, which is its number in the file from 1.
     """
     with reporting(strict, report) as used:
-        for sentence in _sentences(path, scheme, used, prefix):
-            if sentence is not None:
-                yield sentence
+        yield from filter(None, _sentences(path, scheme, used, prefix))
 
 
 def _read(path: PathLike, report: Report, scheme: str | None = None) -> Iterator[Document]:

@@ -214,11 +214,7 @@ def _parsed(line: str, place: Place) -> Record:
     try:
         return Record(json.loads(line), place)
     except (ValueError, RecursionError) as error:
-        raise place.error(_not_json(error)) from None
-
-
-def _not_json(error: Exception) -> str:
-    return f"not JSON: {getattr(error, 'msg', error)}"
+        raise place.error(f"not JSON: {getattr(error, 'msg', error)}") from None
 
 
 class JsonCursor:
@@ -273,7 +269,8 @@ class JsonCursor:
                     ) from None
                 if not self._read_on():
                     self._advance(getattr(error, "pos", self._at))
-                    raise self._place().error(_not_json(error)) from None
+                    reason = getattr(error, "msg", error)
+                    raise self._place().error(f"not JSON: {reason}") from None
             else:
                 # A number that ends where the text ends may go on in the next chunk.
                 if end < len(self._text) or not self._read_on():
