@@ -163,9 +163,10 @@ def read_text(path: PathLike) -> str:
 
 
 def unpacked_limit(path: PathLike) -> int:
-    """Bytes that a file may become where it is held in memory as a whole."""
-    size = 0 if is_standard(path) else os.stat(path).st_size  # noqa: PTH116
-    return max(TEXT_LIMIT, 100 * size)
+    """Bytes that a file may become where it is held in memory as a whole; real ones, 20 times."""
+    if is_standard(path):
+        return TEXT_LIMIT
+    return max(TEXT_LIMIT // 5, 50 * os.stat(path).st_size)  # noqa: PTH116
 
 
 def read_bytes(path: PathLike) -> bytes:
