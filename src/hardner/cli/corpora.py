@@ -55,6 +55,7 @@ def _wanted(names: Sequence[str], corpora: Corpora) -> list[CatalogueEntry]:
 
 
 _Counts = dict[str, Statistics]
+_COUNTS = ("sentences", "tokens", "mentions", "unique_tokens")
 
 
 def _counted(
@@ -81,10 +82,7 @@ def _record(row: CatalogueEntry, counts: _Counts) -> dict[str, Any]:
         "source": row.source,
         "splits": {
             split: {
-                "sentences": found.sentences,
-                "tokens": found.tokens,
-                "mentions": found.mentions,
-                "unique_tokens": found.unique_tokens,
+                **{name: getattr(found, name) for name in _COUNTS},
                 "types": len(found.labels),
                 "percent": round(found.percent, 1),
                 "labels": dict(found.labels),
@@ -116,5 +114,5 @@ def _table(counted: Sequence[tuple[CatalogueEntry, _Counts]]) -> Table:
 
 
 def _cells(found: Statistics) -> tuple[str, ...]:
-    whole = (found.sentences, found.tokens, found.mentions, found.unique_tokens, len(found.labels))
+    whole = (*(getattr(found, name) for name in _COUNTS), len(found.labels))
     return *(f"{number:,}" for number in whole), f"{found.percent:.1f}"

@@ -2,7 +2,7 @@
 
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -56,15 +56,14 @@ def show(
     from hardner.model.presets import NETWORKS
 
     names = list(NETWORKS) if name is None else [name]
-    found = [_found(one, vocabulary, domains) for one in names]
+    found = [_described(*_found(one, vocabulary, domains)) for one in names]
     if as_json:
-        records = [_record(*one) for one in found]
-        print_json(records[0] if name else records)
+        print_json(found[0] if name else found)
         return
-    for number, one in enumerate(found):
+    for number, network in enumerate(found):
         if number:
             typer.echo()
-        _print(*one)
+        _print(network)
 
 
 @model_app.command(cls=PlainCommand)
@@ -134,7 +133,7 @@ def _parts_of(tagger: "Tagger") -> list[NetworkPart]:
     ]
 
 
-def _record(name: str, about: str, tagger: "Tagger") -> dict[str, object]:
+def _described(name: str, about: str, tagger: "Tagger") -> dict[str, Any]:
     parts = _parts_of(tagger)
     return {
         "name": name,
@@ -147,15 +146,13 @@ def _record(name: str, about: str, tagger: "Tagger") -> dict[str, object]:
     }
 
 
-def _print(name: str, about: str, tagger: "Tagger") -> None:
-    parts = _parts_of(tagger)
+def _print(network: dict[str, Any]) -> None:
     table = plain_table("part", "tensors", "parameters", right=("tensors", "parameters"))
+    parts, total, learns = network["parts"], network["parameters"], network["learns"]
     for part in parts:
-        table.add_row(part.name, str(part.tensors), f"{part.parameters:,}")
-    total = sum(part.parameters for part in parts)
-    table.add_row("all", str(sum(part.tensors for part in parts)), f"{total:,}", style="bold")
-    if not all(part.learns for part in parts):
-        learns = sum(part.parameters for part in parts if part.learns)
+        table.add_row(part["name"], str(part["tensors"]), f"{part['parameters']:,}")
+    table.add_row("all", str(sum(part["tensors"] for part in parts)), f"{total:,}", style="bold")
+    if learns != total:
         table.add_row("of them learn", "", f"{learns:,}")
-    typer.echo(f"{name}: {about}")
+    typer.echo(f"{network['name']}: {network['about']}")
     Console().print(table)

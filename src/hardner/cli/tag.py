@@ -49,8 +49,7 @@ def tag_command(
     ] = None,
     model: MODEL_OPTION = None,
     labels: Annotated[
-        str | None,
-        Option(metavar="A,B,...", callback=_check_labels, help="Find only these types."),
+        str | None, Option(metavar="A,B,...", callback=_check_labels, help="Find only these types.")
     ] = None,
     min_score: Annotated[
         float, Option(min=0, max=1, help="Drop entities scoring below this.")

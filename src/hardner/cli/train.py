@@ -54,9 +54,7 @@ def train_command(
 
     - `hardner train hgda/disease`
     - `hardner train hgda/disease --train.shots 20 --out runs/hgda-disease-20`
-    - `hardner train maml/gene --inner.meta_gradient=exact --inner.steps 3`
     - `hardner train hgda/disease --show > mine.toml`
-    - `hardner train mine.toml`
     - `hardner train mine.toml --plugin my_method.py`
     - `torchrun --nproc-per-node 8 -m hardner train hgda/disease`
     """

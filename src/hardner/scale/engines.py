@@ -33,8 +33,8 @@ _QUIET = {
 """Nothing is reported to anybody, and nothing but our own lines is said."""
 
 
-RunUnits = Callable[[Iterable[Any], Callable[[Any], Any]], Iterator[Any]]
-"""Has ``worker(unit)`` done for each unit, in any order; the worker can be sent elsewhere."""
+RunUnits = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+"""As `map`, but results may come in any order, and the worker may be sent elsewhere."""
 
 
 @contextmanager
@@ -50,17 +50,12 @@ def running(
         address: Of a Ray cluster; by default one on this machine.
     """
     if engine == "local":
-        yield (partial(run_in_processes, workers=workers) if workers > 1 else run_here), device
+        yield (partial(run_in_processes, workers=workers) if workers > 1 else map), device
         return
     with cluster(address) as ray:
         if device == "auto":
             device = "cuda" if ray.cluster_resources().get("GPU") else "cpu"
         yield partial(run_on_ray, ray, workers=workers, gpu=device != "cpu"), device
-
-
-def run_here(units: Iterable[Any], worker: Callable[[Any], Any]) -> Iterator[Any]:
-    """In this process, one after the other."""
-    return map(worker, units)
 
 
 @contextmanager
@@ -143,8 +138,8 @@ def _no_cluster(address: str | None, error: Exception | str) -> HardnerError:
 
 def run_on_ray(
     ray: Any,
-    units: Iterable[Any],
     worker: Callable[[Any], Any],
+    units: Iterable[Any],
     *,
     workers: int = 0,
     gpu: bool = False,
@@ -153,8 +148,8 @@ def run_on_ray(
 
     Args:
         ray: As `cluster` gives it.
-        units: Small things: what is large is read by the workers themselves.
         worker: Called with a unit at a time, in several processes with a copy each.
+        units: Small things: what is large is read by the workers themselves.
         workers: How many at most; 0 for as many as there is room for.
         gpu: Whether each is to have a GPU.
     """

@@ -40,7 +40,7 @@ def execute_on_ray(
     corpora = Corpora.under(folders.root, folders.catalogue)
     parts = independent_parts(protocol, system, trains, corpora)
     with running("ray", system.device, 0, address) as (run, _):
-        for scored in run(parts, _PartWorker(protocol, load_system, folders)):
+        for scored in run(_PartWorker(protocol, load_system, folders), parts):
             _merge_results(scored.folder, protocol.name, folders.out)
             yield from scored.done
 

@@ -14,7 +14,7 @@ from hardner.formats import detect
 from hardner.tag.predictor import BUNDLED_MODEL
 from hardner.unfinished import TEMPORARY
 
-PLAN = "plan.json"
+PLAN, RECEIPTS, ATTEMPTS = "plan.json", "receipts", "attempts"
 _GROUPS = 256
 """Of shards that a worker makes in one go, if there are as many: enough for any number of workers
 to be busy, and few enough that inputs are not read in vain up to each shard's start."""
@@ -113,7 +113,10 @@ def model_checksum(model: str | Path | None) -> str:
 
 
 def write_plan(plan: ShardPlan, out: Path) -> None:
-    """Beside the shards to be."""
+    """Beside the shards to be, with folders for what is known of each."""
+    with file_errors(out):
+        for name in (RECEIPTS, ATTEMPTS):
+            (out / name).mkdir(exist_ok=True)
     with atomic_write(out / PLAN) as file:
         file.write(json.dumps(asdict(plan), indent=1, ensure_ascii=False) + "\n")
 

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hardner.errors import FileError
-from hardner.files import atomic_write, file_errors, read_json, sha256
-from hardner.scale.plan import Shard, ShardPlan
+from hardner.files import atomic_write, read_json, sha256
+from hardner.scale.plan import ATTEMPTS, RECEIPTS, Shard, ShardPlan
 from hardner.unfinished import remove_stale
-
-_RECEIPTS, _ATTEMPTS = "receipts", "attempts"
 
 
 class ShardAttempts:
@@ -23,7 +21,7 @@ class ShardAttempts:
     """
 
     def __init__(self, out: Path, shard: Shard) -> None:
-        self._path = out / _ATTEMPTS / f"{shard.name}.json"
+        self._path = out / ATTEMPTS / f"{shard.name}.json"
         held = read_json(self._path) if self._path.exists() else {}
         try:
             self._begun = int(held.get("begun", 0)) + 1
@@ -101,22 +99,15 @@ class Summary:
     notes: Mapping[str, int]
 
 
-def make_receipt_folders(out: Path) -> None:
-    """The folders that receipts and attempts lie in."""
-    with file_errors(out):
-        for name in (_RECEIPTS, _ATTEMPTS):
-            (out / name).mkdir(exist_ok=True)
-
-
 def write_receipt(out: Path, receipt: Receipt) -> None:
     """From now on the shard is done."""
-    with atomic_write(out / _RECEIPTS / f"{receipt.name}.json") as file:
+    with atomic_write(out / RECEIPTS / f"{receipt.name}.json") as file:
         file.write(json.dumps(asdict(receipt), ensure_ascii=False) + "\n")
 
 
 def _read_receipt(out: Path, shard: Shard) -> Receipt | None:
     """The receipt of a shard, if it has one."""
-    path = out / _RECEIPTS / f"{shard.name}.json"
+    path = out / RECEIPTS / f"{shard.name}.json"
     if not path.exists():
         return None
     try:
@@ -166,7 +157,7 @@ def write_manifest(out: Path, plan: ShardPlan) -> Summary:
     }
     with atomic_write(out / "manifest.json") as file:
         file.write(json.dumps(table, indent=1, ensure_ascii=False) + "\n")
-    for folder in (out, out / _RECEIPTS, out / _ATTEMPTS):
+    for folder in (out, out / RECEIPTS, out / ATTEMPTS):
         remove_stale(folder)  # of workers that were killed meanwhile
     return summary
 

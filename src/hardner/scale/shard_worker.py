@@ -82,24 +82,16 @@ class ShardWorker:
         """Tags the documents of a shard; its file is whole before its receipt is there."""
         report, attempts = Report(), ShardAttempts(self.out, shard)
         bad: list[BadDocument] = []
-        documents = entities = 0
-
-        def counted() -> Iterator[Document]:
-            nonlocal documents, entities
-            found = _read_documents(shard.source, items, report, bad)
-            for document in self._tagged(found, shard.source.path, attempts, bad):
-                documents += 1
-                entities += len(document.entities)
-                yield document
-
+        found = _read_documents(shard.source, items, report, bad)
+        documents = list(self._tagged(found, shard.source.path, attempts, bad))
         target = self.out / shard.name
-        write(counted(), target, self.to, report=report)
+        write(documents, target, self.to, report=report)
         receipt = Receipt(
             name=shard.name,
             source=shard.source.path,
             first=shard.start + 1,
-            documents=documents,
-            entities=entities,
+            documents=len(documents),
+            entities=sum(len(document.entities) for document in documents),
             bad=tuple(bad),
             notes=dict(report.counts),
             bytes=target.stat().st_size,
@@ -108,7 +100,7 @@ class ShardWorker:
         )
         write_receipt(self.out, receipt)
         attempts.finish()
-        return documents
+        return len(documents)
 
     def _tagged(
         self,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hardner.errors import HardnerError
-from hardner.scale.engines import Backend, RunUnits, run_here, running
+from hardner.scale.engines import Backend, RunUnits, running
 from hardner.scale.plan import (
     Input,
     ShardPlan,
@@ -17,7 +17,7 @@ from hardner.scale.plan import (
     read_plan,
     write_plan,
 )
-from hardner.scale.receipts import Summary, make_receipt_folders, missing_shards, write_manifest
+from hardner.scale.receipts import Summary, missing_shards, write_manifest
 from hardner.scale.resume import sole_writer
 from hardner.scale.shard_worker import ShardWorker, count_documents
 from hardner.scale.tagging import TagJob, list_inputs
@@ -100,7 +100,7 @@ def _planned(settings: TagSettings, run: RunUnits) -> ShardPlan:
     counts: dict[str, int] = {}
     notes: Counter[str] = Counter()
     # Units come back in any order, so counts are kept by path.
-    for path, count, own in (run_here if small else run)(settings.inputs, count_documents):
+    for path, count, own in (map if small else run)(count_documents, settings.inputs):
         counts[path] = count
         notes.update(own)
     found = tuple(counts[source.path] for source in settings.inputs)
@@ -115,14 +115,13 @@ def _make_shards(
     on_progress: Callable[[ShardProgress], None],
 ) -> None:
     """Makes the shards that are not there; inputs that cannot be read do not stop the others."""
-    make_receipt_folders(out)
     shards = plan.shards()
     missing = missing_shards(out, shards)
     done, documents = len(shards) - len(missing), 0
     on_progress(ShardProgress(done, len(shards), documents))
     failed: list[str] = []
     worker = ShardWorker(job, out, plan.settings.to)
-    for made in run(group_shards(missing), worker) if missing else ():
+    for made in run(worker, group_shards(missing)) if missing else ():
         done, documents = done + made.shards, documents + made.documents
         on_progress(ShardProgress(done, len(shards), documents))
         failed += [made.failed] if made.failed else []

@@ -177,7 +177,7 @@ def tag_with_workers(
         yield from job.tag(documents)
         return
     factor = _GPU_FACTOR if job.predictor.device.startswith("cuda") else 1
-    for tagged in run_in_processes(_chunks(documents, factor), job, workers):
+    for tagged in run_in_processes(job, _chunks(documents, factor), workers):
         yield from tagged
 
 
@@ -195,7 +195,7 @@ def _chunks(documents: Iterable[Document], factor: int) -> Iterator[list[Documen
 
 
 def run_in_processes(
-    units: Iterable[Any], worker: Callable[[Any], Any], workers: int
+    worker: Callable[[Any], Any], units: Iterable[Any], workers: int
 ) -> Iterator[Any]:
     """By several processes of this machine; results are in the order of the units."""
     threads = max(1, (os.cpu_count() or 1) // workers)
