@@ -73,6 +73,26 @@ def test_help(call: Command, path: tuple[str, ...]) -> None:
         assert re.search(rf"^[ │]*{re.escape(name)}  +\S", out, re.M), f"{below} is not listed"
 
 
+@every
+def test_flags_are_shown_as_they_are_typed(call: Command, path: tuple[str, ...]) -> None:
+    _, out, _ = call(*path, "--help")
+    assert "<bool>" not in out
+
+
+def test_options_of_one_name_have_one_default_and_one_meaning() -> None:
+    shared = ("device", "seed", "force", "json", "catalogue", "plugin", "engine", "address")
+    told: dict[str, set[tuple[object, str]]] = {}
+    # `adapt --force` and `suggest --json` do more than those of the others.
+    for path, command in LEAVES.items():
+        for option in command.params:
+            name = option.opts[0].lstrip("-")
+            if name in shared and path not in {("adapt",), ("suggest",)}:
+                told.setdefault(name, set()).add((option.default, option.help))
+    assert {name: len(found) for name, found in told.items()} == dict.fromkeys(shared, 1)
+    devices = [o.default for c in LEAVES.values() for o in c.params if o.opts[0] == "--device"]
+    assert len(devices) >= 5 and set(devices) == {"auto"}
+
+
 @each
 def test_help_shows_an_example_that_the_command_takes(call: Command, path: tuple[str, ...]) -> None:
     _, out, _ = call(*path, "--help")

@@ -22,7 +22,7 @@ def example_command(
 ) -> None:
     """Write the example files that the help and the documentation use.
 
-    They are 20 labelled sentences about medical devices, 40 more to test on, an abstract to tag,
+    They are 20 labelled sentences about medical devices, 64 more to test on, an abstract to tag,
     and the tiny corpora of the Python examples.
 
     Examples:
