@@ -110,7 +110,7 @@ def adapt_predictor(
         on_progress: Called with the steps done and those in all.
 
     Raises:
-        Refused: The outcome would do harm.
+        AdaptationRefused: The outcome would do harm.
     """
     began = time.perf_counter()
     report = Report()
