@@ -273,6 +273,18 @@ def test_sgml_of_tags_that_never_close(tmp_path: Path) -> None:
     assert found.text == "xy" + "<" * 3_000_000
 
 
+@pytest.mark.parametrize("name", ["a.sgm", "a.apf.xml"])
+def test_character_references_of_thousands_of_digits(tmp_path: Path, name: str) -> None:
+    digits = "&#" + "9" * 5000 + ";"
+    entity = '<entity><entity_mention><extent><charseq START="0" END="0">{}</charseq></extent>'
+    entity += "</entity_mention></entity>"
+    quoted = "x" if name == "a.sgm" else digits.replace("&", "&amp;")
+    (tmp_path / "a.apf.xml").write_text(f"<source_file>{entity.format(quoted)}</source_file>")
+    (tmp_path / "a.sgm").write_text(digits if name == "a.sgm" else "x")
+    with pytest.raises(FileError, match=f"{name}.*: not SGML: Exceeds the limit"):
+        list(read(tmp_path / "a.sgm"))
+
+
 def test_nested_mentions_as_html(tmp_path: Path) -> None:
     """Of many mentions one in the other, each has its label and only the outer ones a line."""
     text = "x" * 2000

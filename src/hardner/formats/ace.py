@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hardner.files import PathLike, read_text
 from hardner.formats.brat import bases, file_beside
-from hardner.formats.format import Format, Place, Report
+from hardner.formats.format import Format, Place, Report, boundary
 from hardner.formats.mention import make_mention, parse_range, short
 from hardner.formats.xml import parse_xml
 from hardner.types import Document
@@ -40,7 +40,9 @@ def _document(base: Path, report: Report) -> Document:
             start, last = parse_range(charseq.get("START"), charseq.get("END"), place)
             label, name = entity.get("TYPE", ""), entity.get("ID", "")
             mentions.append(_Mention(place, start, last + 1, charseq.text or "", label, name))
-    text = _text_that_agrees(_without_tags(read_text(file_beside(base, ".sgm"))), mentions)
+    source = file_beside(base, ".sgm")
+    raw = _without_tags(read_text(source))
+    text = _text_that_agrees((raw, _unescaped(raw, Place(source))), mentions)
     entities = (
         make_mention(m.place, text, [(m.start, m.end)], m.label, identifier=m.name)
         for m in mentions
@@ -63,18 +65,25 @@ class _Mention(NamedTuple):
     name: str
 
 
-def _text_that_agrees(raw: str, mentions: list[_Mention]) -> str:
+def _unescaped(text: str, place: Place) -> str:
+    with boundary(place, "not SGML"):  # of a reference of thousands of digits
+        return unescape(text)
+
+
+def _text_that_agrees(texts: tuple[str, str], mentions: list[_Mention]) -> str:
     """The text as offsets count it: with character references as they are written, or as read."""
-    odd = {
-        text: [m for m in mentions if unescape(text[m.start : m.end]) != unescape(m.quoted)]
-        for text in (raw, unescape(raw))
-    }
+    odd = {text: [m for m in mentions if not _agrees(text, m)] for text in texts}
     text = min(odd, key=lambda text: len(odd[text]))
     if odd[text]:
         place, start, end, quoted, *_ = odd[text][0]
         read = f"at {start}-{end}, but the text there is {short(text[start:end])}"
         raise place.error(f"mention {short(quoted)} {read}")
     return text
+
+
+def _agrees(text: str, mention: _Mention) -> bool:
+    found, quoted = text[mention.start : mention.end], mention.quoted
+    return _unescaped(found, mention.place) == _unescaped(quoted, mention.place)
 
 
 ACE_2005 = Format(
