@@ -204,6 +204,7 @@ FILE = 'train = { path = "a" }\n'
         (f"[S800]\n{HEAD}{FILE}", "[S800]: another corpus has that name"),
         ("[Both]\njoins = ['S800', 'S801']", "Both.joins: no row is named 'S801'"),
         ("[Both]\njoins = ['S800', 'BC5CDR']", "Both.joins: no row is named 'BC5CDR'"),
+        ("[Both]\njoins = []", "Both.joins: name at least one row"),
         ("[Both]\njoins = 'S800'", "Both.joins: expected a list of texts, got 'S800'"),
         (f"[Both]\n{HEAD}joins = ['S800', 'BC2GM']", "Both.domain: no such key; [Both] has name, "),
     ],

@@ -78,6 +78,8 @@ Row = CatalogueEntry | JoinedEntry
 def _row(name: str, table: Any) -> Row:
     if not isinstance(table, dict):
         raise HardnerError(f"{name}: expected a section [{name}], got {shown_value(table)}")
+    if table.get("joins") == []:
+        raise HardnerError(f"{name}.joins: name at least one row")
     if "joins" in table:  # the only key of such a row
         return make(JoinedEntry, {**table, "name": name}, name)
     row = make(CatalogueEntry, {**table, "name": name}, name)
