@@ -117,6 +117,23 @@ def test_a_run_told_to_stop_goes_on_to_the_same_bits(
     assert sum(told.stage == "learning the tokenizer" for told in on_progress) == 1
 
 
+def test_a_stop_between_two_states_leaves_no_trace_in_the_history(
+    whole: Path, text: Path, tmp_path: Path
+) -> None:
+    def history(run: Path) -> list[tuple[int, float]]:
+        held = checkpoint.load_checkpoint(run / "model").config["history"]
+        return [(entry["step"], entry["loss"]) for entry in held]
+
+    asked = iter([False] * 2 + [True] + [False] * 3 + [True])
+    for expected in (3, 7):
+        stopped = run_pretraining(
+            [text], tmp_path, PLAN, device="cpu", every=5, stop=lambda: next(asked)
+        )
+        assert stopped.step == expected
+    run_pretraining([text], tmp_path, PLAN, device="cpu", every=5)
+    assert history(tmp_path) == history(whole)
+
+
 def test_a_finished_run_has_nothing_to_do_but_keeps_its_model(
     whole: Path, text: Path, tmp_path: Path
 ) -> None:

@@ -51,6 +51,15 @@ class Meter:
         self._steps += 1
         self._size += size
 
+    @property
+    def counted(self) -> tuple[float, int]:
+        """The sum of the losses, and how many they are."""
+        return float(self._total), self._steps
+
+    def go_on(self, total: float, steps: int) -> None:
+        """Begin with what an earlier session has counted."""
+        self._total, self._steps = total, steps
+
     def read(self) -> tuple[float, float]:
         """The mean loss and the speed; starts anew."""
         loss = float(self._total) / self._steps

@@ -137,7 +137,7 @@ class _Run:
         self.training, start = self.plan.training, self.plan.start
         self.transformer = self.plan.transformer(self.tokenizer.get_vocab_size())
         self.since_report, self.since_state = Meter(), Meter()
-        self.history: list[dict[str, float]] = []
+        self.history: list[dict[str, Any]] = []
         decay = self.training.weight_decay
         fresh = init_masked(self.transformer, torch.Generator().manual_seed(self.training.seed))
         known = checkpoint.load_checkpoint(start).tensors if start else {}
@@ -146,6 +146,10 @@ class _Run:
         self.optimizer = Muon(params, decay, late=fit)
         if saved := self.folder.load_state(self._state(), self.device):
             self.history = list(saved.about["history"])
+            match self.history:
+                case [*earlier, {"counted": [float(total), int(count)]}]:
+                    self.history = earlier
+                    self.since_state.go_on(total, count)
             step, late = saved.about["step"], saved.about["late"]
             self.optimizer = Muon(saved.params, decay, saved.optimizer, step, late)
 
@@ -178,10 +182,13 @@ class _Run:
             for meter in (self.since_report, self.since_state):
                 meter.add(size, loss)
             done, halting = self.optimizer.steps, stop()
-            if halting or done == steps or done % every == 0:
+            whole = done == steps or done % every == 0
+            if halting or whole:
+                counted = self.since_state.counted
                 loss_now, speed = _finite(self.since_state)
                 told = {"step": done, "loss": loss_now, "pieces_per_second": round(speed)}
-                self.history.append(told)
+                # A stop between two states leaves the sum, for the next session to go on with.
+                self.history.append(told if whole else {"counted": counted})
                 self.folder.save_state(self._state())
                 self.since_report.read()
                 self._report(loss_now, speed, milestone=True)
