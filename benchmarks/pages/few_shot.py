@@ -23,8 +23,6 @@ SHOTS = (5, 10, 20, 50, 100)
 BILSTM = "BiLSTM-CRF with a skip connection, mention replacement, negatives and O-logit bias"
 ROWS = {
     (BEST, "transformer"): "hardner",
-    ("hardner, six layers", "transformer"): "hardner, by an earlier recipe",
-    ("HGDA", "transformer"): "HGDA with hardner's encoder, fitted by the preset quick",
     ("HGDA", "bilstm"): f"HGDA, {BILSTM}",
     ("MultiTask", "bilstm"): "multi-task training on the sources, then fitted, the same BiLSTM-CRF",
 }
