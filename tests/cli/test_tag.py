@@ -250,6 +250,11 @@ def test_a_folder_stands_for_the_files_in_it(call: Command, tmp_path: Path, corp
     code, _, err = call("tag", folder, "--model", MODEL, "--out", f"{tmp_path}/o/")
     assert code == 0, err
     assert {path.name for path in (tmp_path / "o").glob("*.jsonl")} == {"a.jsonl", "b.jsonl"}
+    (folder / "deep" / "a.txt").write_text(TEXT)
+    code, _, err = call("tag", folder, "--model", MODEL, "--out", f"{tmp_path}/p/")
+    assert code == 0, err
+    found = {str(path.relative_to(tmp_path / "p")) for path in (tmp_path / "p").rglob("*.jsonl")}
+    assert found == {"a.jsonl", "b.jsonl", "deep/a.jsonl"}
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\f\n"])

@@ -57,13 +57,19 @@ class Output:
         plain = not self.place.name.lower().endswith((".json", ".gz", ".xz"))
         return self.place if plain and (self.place.is_file() or not self.place.exists()) else None
 
-    def files(self, sources: Sequence[str]) -> dict[str, Path]:
-        """The output of each input; one file stands for all unless there is a folder."""
+    def files(self, sources: Sequence[str], folders: Sequence[str] = ()) -> dict[str, Path]:
+        """The output of each input; one file stands for all unless there is a folder.
+
+        Of inputs below one of ``folders`` that share a name, the later ones keep their path.
+        """
         if self.place is None:
             return {}
         owners: dict[Path, str] = {}
         for source in sources:
             path = self.place / self._name(source) if self.folder else self.place
+            above = next((f for f in folders if Path(f) in Path(source).parents), None)
+            if self.folder and path in owners and above is not None:
+                path = self.place / Path(source).parent.relative_to(above) / path.name
             # a/x.txt and b/x.txt would overwrite each other's output.
             if self.folder and path in owners:
                 message = f"{owners[path]} and {source} would both be written here; rename one"
@@ -82,6 +88,9 @@ class Output:
             path: None for standard output.
             labels: Those of the model, in order, which gives them colours.
         """
+        if path is not None and self.folder:
+            with file_errors(path.parent):
+                path.parent.mkdir(exist_ok=True, parents=True)
         if path is None and self.format in ("text", "jsonl"):
             with file_errors("<standard output>"):
                 self._stream(documents, labels)

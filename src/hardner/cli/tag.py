@@ -118,7 +118,7 @@ def _tag_here(
 
     # What an earlier run has written into a folder among the inputs is no input.
     sources = list_inputs(files, source_format, output.place if output.folder else None)
-    targets = output.files(sources)
+    targets = output.files(sources, files)
     keeps = output.folder or output.growing is not None
     if resume and (not keeps or any(map(is_standard, sources))):
         message = "--resume needs files to read, and a folder or a .jsonl file as --out"
