@@ -30,6 +30,8 @@ def main() -> None:
         path = Path(folder, "found.jsonl")
         formats.write([hardner.Document("1", TEXT, tuple(tagger(TEXT)))], path)
         (document,) = formats.read(path)
+        said("example", f"{folder}/examples")
+        assert len(list(formats.read(f"{folder}/examples/devices-train.jsonl"))) == 20
     assert len(sentences(document)) == 1
     print(f"hardner {hardner.__version__} at {place} works")
 
