@@ -15,7 +15,7 @@ from typer import Option
 
 from hardner import __version__
 from hardner.cli.adapt import adapt_command
-from hardner.cli.common import interrupted_code, sigterm_as_ctrl_c
+from hardner.cli.common import PlainCommand, PlainGroup, interrupted_code, sigterm_as_ctrl_c
 from hardner.cli.convert import convert_command
 from hardner.cli.corpora import corpora_command
 from hardner.cli.distil import distil_command
@@ -25,7 +25,6 @@ from hardner.cli.example import example_command
 from hardner.cli.export import export_command
 from hardner.cli.hardness import hardness_command
 from hardner.cli.model import model_app
-from hardner.cli.options import PlainCommand, PlainGroup
 from hardner.cli.pretrain import pretrain_app
 from hardner.cli.results import plot_command, table_command
 from hardner.cli.serve import serve_command

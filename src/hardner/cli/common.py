@@ -24,10 +24,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from typer.core import TyperCommand, TyperGroup
 
 from hardner.errors import FileError
 from hardner.files import is_standard
 from hardner.formats import FORMATS
+from hardner.schemes import ALIASES, SCHEMES
 
 if TYPE_CHECKING:
     from hardner.jobs.progress import RunProgress
@@ -60,6 +62,20 @@ def plain_table(*headings: str, right: Collection[str] = ()) -> Table:
         numeric = heading in right
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
     return table
+
+
+def check_format(name: str | None) -> str | None:
+    """Refuse a name that no format has."""
+    if name is not None and name not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}.")
+    return name
+
+
+def check_scheme(name: str | None) -> str | None:
+    """Refuse a name that no tag scheme has."""
+    if name is not None and name not in {**SCHEMES, **ALIASES}:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join((*SCHEMES, *ALIASES))}.")
+    return name
 
 
 def check_not_read(out: str | Path, *sources: str | Path) -> None:
@@ -236,3 +252,22 @@ def message_on_interrupt(said: str) -> Iterator[None]:
     except KeyboardInterrupt:
         say(said)
         raise
+
+
+class _PlainFlags:
+    """Help without a type behind options that take no value."""
+
+    def get_params(self, context: Any) -> list[Any]:
+        found: list[Any] = super().get_params(context)  # type: ignore[misc]
+        for parameter in found:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return found
+
+
+class PlainCommand(_PlainFlags, TyperCommand):
+    """A command whose help shows flags as they are typed."""
+
+
+class PlainGroup(_PlainFlags, TyperGroup):
+    """As `PlainCommand`, for commands with commands of their own."""

@@ -8,13 +8,15 @@ from rich.console import Console
 from rich.markup import escape
 from typer import Argument, Option
 
-from hardner.cli.common import check_not_read, document_counter, plain_table, say, warn
-from hardner.cli.options import (
-    SOURCE_FORMAT_OPTION,
-    TARGET_FORMAT_OPTION,
-    TARGET_SCHEME_OPTION,
+from hardner.cli.common import (
+    check_not_read,
     check_scheme,
+    document_counter,
+    plain_table,
+    say,
+    warn,
 )
+from hardner.cli.options import SOURCE_FORMAT_OPTION, TARGET_FORMAT_OPTION, TARGET_SCHEME_OPTION
 from hardner.formats import FORMATS, HOLDABLE, Report, read, write
 from hardner.types import Document
 

@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from typer import Argument, Option
 
-from hardner.cli.common import check_model_folder, plain_table, print_json, say
-from hardner.cli.options import FORCE_OPTION, JSON_OPTION, PlainCommand
+from hardner.cli.common import PlainCommand, check_model_folder, plain_table, print_json, say
+from hardner.cli.options import FORCE_OPTION, JSON_OPTION
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:

@@ -1,15 +1,12 @@
-"""Options that several commands share, and checks of what is given to them."""
+"""Options that several commands share."""
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
 from typer import Option
-from typer.core import TyperCommand, TyperGroup
 
-from hardner.formats import FORMATS
-from hardner.schemes import ALIASES, SCHEMES
+from hardner.cli.common import check_format, check_scheme
 
 
 class EngineChoice(StrEnum):
@@ -17,20 +14,6 @@ class EngineChoice(StrEnum):
 
     local = "local"
     ray = "ray"
-
-
-def check_format(name: str | None) -> str | None:
-    """Refuse a name that no format has."""
-    if name is not None and name not in FORMATS:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}.")
-    return name
-
-
-def check_scheme(name: str | None) -> str | None:
-    """Refuse a name that no tag scheme has."""
-    if name is not None and name not in {**SCHEMES, **ALIASES}:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join((*SCHEMES, *ALIASES))}.")
-    return name
 
 
 MODEL_OPTION = Annotated[
@@ -106,22 +89,3 @@ PLUGIN_OPTION = Annotated[
         "use only files that you trust.",
     ),
 ]
-
-
-class _PlainFlags:
-    """Help without a type behind options that take no value."""
-
-    def get_params(self, context: Any) -> list[Any]:
-        found: list[Any] = super().get_params(context)  # type: ignore[misc]
-        for parameter in found:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        return found
-
-
-class PlainCommand(_PlainFlags, TyperCommand):
-    """A command whose help shows flags as they are typed."""
-
-
-class PlainGroup(_PlainFlags, TyperGroup):
-    """As `PlainCommand`, for commands with commands of their own."""

@@ -9,8 +9,15 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from hardner.cli.common import RunBar, check_not_read, interruptible, message_on_interrupt, say
-from hardner.cli.options import DEVICE_OPTION, SEED_OPTION, PlainCommand
+from hardner.cli.common import (
+    PlainCommand,
+    RunBar,
+    check_not_read,
+    interruptible,
+    message_on_interrupt,
+    say,
+)
+from hardner.cli.options import DEVICE_OPTION, SEED_OPTION
 
 pretrain_app = typer.Typer(help="Pre-train an encoder or word vectors.", no_args_is_help=True)
 
