@@ -1,12 +1,15 @@
 """The project as a file: of an earlier version, complete when idle, copied, on a full disk."""
 
 import errno
+import random
 import sqlite3
 from contextlib import closing
 
+import pytest
 from serve_bench import TEXT, add, add_type, client, label, sentence, settings, until
 
-from hardner.serve.database import APPLICATION_ID
+from hardner.errors import FileError
+from hardner.serve.database import APPLICATION_ID, ProjectDatabase
 
 FIRST = """
 CREATE TABLE documents (id INTEGER PRIMARY KEY, name TEXT NOT NULL,
@@ -150,3 +153,33 @@ def test_a_full_disk_is_named_and_nothing_is_lost(tmp_path, monkeypatch):
             writer.execute("PRAGMA max_page_count = 1000000")
         assert add(http, TEXT * 1_000)["added"] == 1
         assert sentence(http, 1)["state"] == "labelled"
+
+
+def test_a_damaged_project_is_one_line_and_stays_as_it_is(tmp_path):
+    with client(settings(tmp_path)) as web:
+        add(web, TEXT)
+    whole = settings(tmp_path).project.read_bytes()
+    page, draw = tmp_path / "damaged.hardner", random.Random(3)
+    refused = 0
+    for _ in range(40):
+        bytes_ = bytearray(whole)
+        for at in draw.sample(range(len(whole)), 30):
+            bytes_[at] = draw.randrange(256)
+        page.write_bytes(bytes_)
+        try:
+            ProjectDatabase(page).close()
+        except FileError as error:
+            refused += 1
+            assert "\n" not in str(error)
+            assert page.read_bytes() == bytes_
+    assert refused > 10
+
+
+def test_a_list_that_is_none_is_refused(tmp_path):
+    with client(settings(tmp_path)) as web:
+        add(web, TEXT)
+    path = settings(tmp_path).project
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE sentences SET tokens = '[1, 2' WHERE id = 1")
+    with pytest.raises(FileError, match="is damaged; go on with a copy from before"):
+        ProjectDatabase(path)

@@ -19,6 +19,14 @@ APPLICATION_ID = 0x68646E72
 _SCHEMA = sorted(Path(__file__).with_name("schema").glob("*.sql"), key=lambda path: int(path.stem))
 """A file for each version: the tables of the first, and what takes a project to the next."""
 
+_LISTS = {
+    "sentences": ("tokens", "spans", "rejected"),
+    "runs": ("types", "coalesce(result, 'null')"),
+    "models": ("labels",),
+    "predictions": ("spans",),
+}
+"""The columns, by table, that hold JSON."""
+
 Database = sqlite3.Connection
 _IDLE_READERS = 4  # connections kept open for reading
 _PATIENCE = 30  # seconds that a statement waits for a lock
@@ -32,8 +40,7 @@ class ProjectDatabase:
         self.path = path
         self._lock = _lock_project(path)
         try:
-            self._writer = _connect(path)
-            _update_tables(self._writer, path)
+            self._writer = _open(path)
         except BaseException:
             self._lock.release()
             raise
@@ -120,9 +127,41 @@ def _connect(path: Path) -> Database:
         database.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as error:
         raise FileError(path, f"cannot be opened: {error}") from None
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
         raise FileError(path, "not a project of hardner; name another file") from None
     return database
+
+
+def _open(path: Path) -> Database:
+    """A connection to a project that is whole and of this version."""
+    database = _connect(path)
+    try:
+        _check_pages(database)
+        _update_tables(database, path)
+        _check_lists(database)
+    except BaseException as error:
+        database.close()
+        if isinstance(error, sqlite3.OperationalError):  # such as: the disk is full
+            raise FileError(path, f"cannot be opened: {error}") from None
+        if isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError):
+            raise FileError(path, "is damaged; go on with a copy from before") from None
+        raise
+    return database
+
+
+def _check_pages(database: Database) -> None:
+    """Read every page once: damage is better found now than amid somebody's work."""
+    (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(found)
+
+
+def _check_lists(database: Database) -> None:
+    """The columns of lists hold JSON; SQLite does not know that they do."""
+    for table, columns in _LISTS.items():
+        valid = " AND ".join(f"json_valid({column})" for column in columns)
+        if database.execute(f"SELECT 1 FROM {table} WHERE NOT ({valid}) LIMIT 1").fetchone():
+            raise sqlite3.DatabaseError(f"{table} holds no JSON")
 
 
 def _update_tables(database: Database, path: Path) -> None:
