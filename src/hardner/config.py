@@ -189,11 +189,11 @@ def _read(text: str, plain: Any) -> Any:
 
 
 def _fits(value: Any, expected: Any) -> bool:
-    if type(value) is str and "\0" in value:  # in no name of a file or a label
-        return False
+    plain = _plain(expected)
+    if plain is str and type(value) is str:
+        return "\0" not in value  # in no name of a file or a label
     if type(value) is expected:
         return True
-    plain = _plain(expected)
     if value is None and get_origin(expected) is UnionType:
         return True
     if get_origin(plain) is Literal:

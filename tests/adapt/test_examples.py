@@ -59,7 +59,7 @@ def test_a_sentence_labelled_in_two_ways():
     said = refused(twice)
     assert said == (
         "sentence 'a stent was placed': it occurs twice and is labelled differently, "
-        "'stent' and 'a stent'; mend one"
+        "'stent' and 'a stent'; fix one of them"
     )
     assert "'stent' and nothing" in refused(labelled(STENT, ("a stent was placed", "O O O O")))
 
