@@ -170,7 +170,7 @@ def _load(folder: Path) -> Checkpoint:
 def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> _Entry:
     foreign = name == _RESERVED or name.endswith(weights.SCALES) or "\0" in name
     if tensor.dtype not in _DTYPE_NAMES or foreign:
-        raise HardnerError(f"tensor {name!r}: {tensor.dtype} cannot be stored in a model folder")
+        raise HardnerError(f"tensor {name}: {tensor.dtype} cannot be stored in a model folder")
     stored = tensor.dtype
     if dtype == torch.int8 and not weights.worth_int8(tensor.shape):
         dtype = torch.float16
