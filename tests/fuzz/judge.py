@@ -126,13 +126,16 @@ def _time_limit() -> Iterator[None]:
         raise _TooSlow
 
     signal.signal(signal.SIGPROF, stop)
-    used = time.process_time()
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used + SECONDS) + 5, resource.RLIM_INFINITY))
+    used, before = time.process_time(), resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used + SECONDS) + 5, before[1]))
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(
+            resource.RLIMIT_CPU, before
+        )  # a test that judges goes on in this process
 
 
 def _limit_memory() -> None:

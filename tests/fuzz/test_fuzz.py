@@ -73,6 +73,13 @@ def test_every_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {what.partition(",")[0] for (v, what) in tally.odd if v == DEFECT} == {"JSONDecodeError"}
 
 
+def test_judging_leaves_the_limits_of_this_process(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_CPU)
+    assert judge(_take_in, {"x": b"clean"}, tmp_path / "input").kind == CLEAN
+    assert resource.getrlimit(resource.RLIMIT_CPU) == before
+
+
 def _undamaged(rng: Any, files: Files, seeds: Any) -> Files:
     return files
 

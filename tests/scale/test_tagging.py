@@ -370,6 +370,16 @@ def test_a_full_disk(
     assert tag([source], out, model=network, shard=5).documents == 50
 
 
+def test_a_folder_whose_process_was_killed_before_its_plan_is_begun_anew(
+    network: Path, source: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    for name in ("receipts", "attempts"):
+        (out / name).mkdir(parents=True)
+    (out / ".hardner-0.tmp").touch()
+    assert tag([source], out, model=network, shard=5).documents == 50
+
+
 def test_places_that_are_no_output(network: Path, source: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("dear to me")

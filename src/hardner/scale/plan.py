@@ -121,13 +121,20 @@ def write_plan(plan: ShardPlan, out: Path) -> None:
         file.write(json.dumps(asdict(plan), indent=1, ensure_ascii=False) + "\n")
 
 
+def _is_unplanned(path: Path) -> bool:
+    """Whether it may lie in a folder without a plan, as a process was killed before it wrote one.
+
+    It is half a plan, the lock of this process, or a folder that has nothing in it yet.
+    """
+    ready = path.name in (RECEIPTS, ATTEMPTS) and path.is_dir() and not any(path.iterdir())
+    return ready or path.name.startswith(TEMPORARY)
+
+
 def read_plan(out: Path, settings: TagSettings) -> ShardPlan | None:
     """The plan that a folder was begun with, if it was; other settings or files are an error."""
     path = out / PLAN
     if not path.exists():
-        # A killed process may have left half a plan, and this one its lock.
-        own = out.is_dir() and all(p.name.startswith(TEMPORARY) for p in out.iterdir())
-        if out.exists() and not own:
+        if out.exists() and not (out.is_dir() and all(map(_is_unplanned, out.iterdir()))):
             raise FileError(out, f"exists and holds no {PLAN}; name a new folder for the output")
         return None
     raw = read_json(path)
