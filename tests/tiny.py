@@ -2,6 +2,7 @@
 
 import atexit
 import json
+import lzma
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -152,4 +153,14 @@ def bert_folder() -> Path:
     (folder / "vocab.txt").write_text("\n".join(piece_list()) + "\n", "utf-8")
     settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+    return folder
+
+
+def write_catalogue_corpora(folder: Path) -> Path:
+    """Two corpora that the catalogue knows, made of the tiny ones, in a folder."""
+    for name, domain in (("BC5CDR-chem", "Drug"), ("BC2GM", "Gene")):
+        (folder / name).mkdir()
+        for split in ("train", "devel", "test"):
+            text = (ROOT / domain / f"{split}.tsv").read_bytes()
+            (folder / name / f"{split}.tsv.xz").write_bytes(lzma.compress(text))
     return folder

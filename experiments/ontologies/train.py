@@ -58,13 +58,6 @@ class EntityTraining:
     """Blocks of masked language modelling a step; 0 for none."""
     seed: int = 0
 
-    def rate_at(self, step: int) -> float:
-        """Linear warm-up over a twentieth of the steps, then linear decay."""
-        warmup = max(1, self.steps // 20)
-        if step < warmup:
-            return self.rate * (step + 1) / warmup
-        return self.rate * (self.steps - step) / max(1, self.steps - warmup)
-
 
 class LabelledText(NamedTuple):
     """What `label.py` wrote of one fold, on a device."""
@@ -223,7 +216,7 @@ def train(given: argparse.Namespace, how: EntityTraining) -> None:
     rng = torch.Generator().manual_seed(how.seed)
     params = {n: t.float() for n, t in start.tensors.items()} | init_heads(transformer.size, rng)
     optimizer = Muon({n: p.to(device) for n, p in params.items()}, weight_decay=0.01)
-    masked = Pretraining(rows=how.masked, width=256, seed=how.seed)
+    masked = Pretraining(how.steps, how.masked, 256, how.rate, how.steps // 20, seed=how.seed)
     entity = torch.compile(entity_loss, dynamic=True) if device == "cuda" else entity_loss
     guess = torch.compile(masked_loss) if device == "cuda" else masked_loss
     turn = transformer.rotation(masked.width, optimizer.params["encoder.pieces"])
@@ -247,7 +240,7 @@ def train(given: argparse.Namespace, how: EntityTraining) -> None:
             grads = torch.autograd.grad(
                 total, list(optimizer.params.values()), allow_unused=True, materialize_grads=True
             )
-            optimizer.step(dict(zip(optimizer.params, grads, strict=True)), how.rate_at(step))
+            optimizer.step(dict(zip(optimizer.params, grads, strict=True)), masked.rate_at(step))
             seen.append(loss.detach())
             if (step + 1) % 100 == 0 or step + 1 == how.steps:
                 mean = torch.stack(seen[-100:]).mean().item()

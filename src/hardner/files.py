@@ -173,9 +173,10 @@ def read_bytes(path: PathLike) -> bytes:
     """All bytes of a file, decompressed up to :func:`unpacked_limit`."""
     held, size = [], 0
     with open_binary(path) as file:
+        limit = unpacked_limit(path)
         while data := file.read(_BLOCK):
             size += len(data)
-            if size > (limit := unpacked_limit(path)):
+            if size > limit:
                 raise FileError(shown_path(path), f"unpacks to more than {limit:,} bytes; split it")
             held.append(data)
     return b"".join(held)

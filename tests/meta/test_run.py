@@ -130,12 +130,7 @@ def test_the_target_is_never_read(whole: Path, tmp_path: Path) -> None:
 @pytest.fixture
 def known(tmp_path: Path) -> Path:
     """Two corpora of the catalogue, made of the tiny ones; none of the Disease domain."""
-    for name, domain in (("BC5CDR-chem", "Drug"), ("BC2GM", "Gene")):
-        (tmp_path / name).mkdir()
-        for split in ("train", "devel", "test"):
-            text = (tiny.ROOT / domain / f"{split}.tsv").read_bytes()
-            (tmp_path / name / f"{split}.tsv.xz").write_bytes(lzma.compress(text))
-    return tmp_path
+    return tiny.write_catalogue_corpora(tmp_path)
 
 
 def test_the_catalogues_target_is_never_read(known: Path) -> None:

@@ -38,12 +38,7 @@ def test_sentences_that_must_not_enter_do_not_however_they_are_spaced(tmp_path: 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Two corpora of the catalogue, made of the tiny ones; one has no devel data of its own."""
-    for name, domain in (("BC5CDR-chem", "Drug"), ("BC2GM", "Gene")):
-        (tmp_path / name).mkdir()
-        for split in ("train", "devel", "test"):
-            text = (tiny.ROOT / domain / f"{split}.tsv").read_bytes()
-            (tmp_path / name / f"{split}.tsv.xz").write_bytes(lzma.compress(text))
-    return tmp_path
+    return tiny.write_catalogue_corpora(tmp_path)
 
 
 def test_devel_and_test_sentences_of_the_known_corpora_are_held_out(root: Path) -> None:
