@@ -93,7 +93,7 @@ def save_checkpoint(
     files: Mapping[str, bytes | str] | None = None,
     *,
     shard_bytes: int | None = None,
-    dtype: torch.dtype | None = None,
+    dtype: torch.dtype | Mapping[str, torch.dtype] | None = None,
 ) -> None:
     """Writes a model folder, whole or not at all; an earlier model there is replaced.
 
@@ -104,14 +104,16 @@ def save_checkpoint(
         files: More files of the folder by name, such as a vocabulary; text is stored as UTF-8.
         shard_bytes: Splits the weights into files of at most so many bytes of numbers.
         dtype: Stores wider floating-point tensors in this type; loading restores their own. With
-            ``torch.int8``, matrices in 8 bits with a scale a row, others in half precision.
+            ``torch.int8``, matrices in 8 bits with a scale a row, others in half precision. A
+            mapping names the type of each tensor that is stored in another one.
     """
     folder, files = Path(folder).resolve(), files or {}
     _check_replaceable(folder)
     for name in files:
         if not _PLAIN_NAME.fullmatch(name) or name == CONFIG or name.startswith("weights"):
             raise HardnerError(f"{name!r} cannot be the name of a file in a model folder")
-    entries = {name: _entry(name, tensor, dtype) for name, tensor in tensors.items()}
+    types = dtype if isinstance(dtype, Mapping) else dict.fromkeys(tensors, dtype)
+    entries = {name: _entry(name, tensor, types.get(name)) for name, tensor in tensors.items()}
     stored = chain.from_iterable(_stored(n, tensors[n], entry) for n, entry in entries.items())
     parts = list(weights.cut_shards(stored, shard_bytes)) or [{}]
     shards = dict(zip(weights.shard_names(len(parts)), parts, strict=True))

@@ -219,6 +219,24 @@ def test_the_rate_goes_up_and_down_in_lines() -> None:
     assert replace(training, steps=1).rate_at(0) == 3e-3
 
 
+def test_a_stable_rate_does_not_depend_on_the_end_until_it_falls() -> None:
+    long = Pretraining(steps=4000, rate=2e-3, warmup=100, schedule="wsd", cooldown=1000)
+    open_ended = replace(long, steps=3000, cooldown=0)
+    rates = [long.rate_at(step) for step in range(4000)]
+    assert rates[:3000] == [open_ended.rate_at(step) for step in range(3000)]
+    assert rates[49] == pytest.approx(1e-3)
+    assert set(rates[99:3000]) == {2e-3}
+    falling = np.arange(1000) / 1000
+    assert np.allclose(rates[3000:], 2e-3 * (1 - np.sqrt(falling)))
+
+
+def test_a_cooldown_is_of_the_schedule_that_has_one() -> None:
+    with pytest.raises(HardnerError, match="belongs to the schedule wsd"):
+        Pretraining(cooldown=10)
+    with pytest.raises(HardnerError, match="cooldown of 30 in 20 steps"):
+        Pretraining(steps=20, schedule="wsd", cooldown=30)
+
+
 def test_training_finds_what_the_context_tells() -> None:
     """Ten words that each have a partner behind them; a word and its partner have two pieces."""
     inside = torch.arange(60) >= 30

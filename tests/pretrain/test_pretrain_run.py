@@ -117,6 +117,58 @@ def test_a_run_told_to_stop_goes_on_to_the_same_bits(
     assert sum(told.stage == "learning the tokenizer" for told in on_progress) == 1
 
 
+WSD = {"schedule": "wsd", "warmup": 2}
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_run_goes_on_without_knowing_its_end(text: Path, tmp_path: Path, half: bool) -> None:
+    def run(folder: str, steps: int, cooldown: int, texts: list[Path], **more: Any) -> Path:
+        plan = changed(**WSD, steps=steps, cooldown=cooldown, half_state=half)
+        run_pretraining(texts, tmp_path / folder, plan, device="cpu", every=5, **more)
+        return tmp_path / folder
+
+    at_once = run("at once", 14, 4, [text])
+    asked = iter([False] * 2 + [True])
+    run("bit by bit", 7, 0, [text], stop=lambda: next(asked))
+    run("bit by bit", 7, 0, [])
+    shutil.copytree(tmp_path / "bit by bit", tmp_path / "elsewhere")
+    assert same(at_once, run("elsewhere", 14, 4, []))
+    types = {tensor.dtype for tensor in tensors(at_once).values()}
+    assert types == {torch.float32}
+
+
+def test_half_a_state_takes_half_the_room(text: Path, tmp_path: Path) -> None:
+    sizes = []
+    for half in (False, True):
+        plan = replace(changed(half_state=half, steps=5), size=64, vocabulary=400)
+        run_pretraining([text], tmp_path / str(half), plan, device="cpu", every=5)
+        files = (tmp_path / str(half) / "state").glob("*.safetensors")
+        sizes.append(sum(file.stat().st_size for file in files))
+    assert 0.45 < sizes[1] / sizes[0] < 0.55
+
+
+def test_a_rate_that_falls_keeps_its_end(text: Path, tmp_path: Path) -> None:
+    def go(steps: int, cooldown: int, stop_after: int = 99) -> None:
+        asked = iter(range(1, 100))
+        plan = changed(**WSD, steps=steps, cooldown=cooldown)
+        run_pretraining(
+            [text], tmp_path, plan, device="cpu", stop=lambda: next(asked) == stop_after
+        )
+
+    go(12, 0, stop_after=8)
+    with pytest.raises(HardnerError, match="8 steps are done, so that 12 steps with a cooldown"):
+        go(12, 6)
+    go(12, 4, stop_after=1)
+    with pytest.raises(HardnerError, match="falling since step 8; go on with 12 steps and a"):
+        go(20, 4)
+    go(12, 4)
+
+
+def test_a_folder_without_a_run_wants_text(tmp_path: Path) -> None:
+    with pytest.raises(HardnerError, match="holds no encoded text; name the files"):
+        run_pretraining([], tmp_path / "new", PLAN, device="cpu")
+
+
 def test_a_stop_between_two_states_leaves_no_trace_in_the_history(
     whole: Path, text: Path, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +33,15 @@ _WITHOUT = Annotated[
         help="Folder of known corpora: leave out lines that stand in their devel or test sets.",
     ),
 ]
+
+
+class Schedule(StrEnum):
+    """Of the learning rate, by the names that `Pretraining` knows."""
+
+    linear = "linear"
+    wsd = "wsd"
+
+
 _PEAK_RATE = Annotated[float, Option(min=0, help="Peak learning rate.")]
 
 
@@ -42,7 +52,14 @@ def _root() -> None:
 
 @pretrain_app.command(cls=PlainCommand)
 def encoder(
-    texts: _TEXTS,
+    texts: Annotated[
+        list[Path] | None,
+        Argument(
+            metavar="[TEXT...]",
+            help="Text with one sentence per line; may be .gz or .xz; default: DIR's encoded text.",
+        ),
+    ] = None,
+    *,
     out: Annotated[Path, Option(metavar="DIR", help="Folder of the run.")],
     tokenizer: Annotated[
         Path | None,
@@ -57,6 +74,16 @@ def encoder(
     rows: Annotated[int, Option(min=1, help="Sequences per step.")] = 512,
     width: Annotated[int, Option(min=8, help="Subword tokens per sequence.")] = 256,
     rate: _PEAK_RATE = 3e-3,
+    schedule: Annotated[
+        Schedule, Option(help="Linear decay, or warm-up, stable rate and decay.")
+    ] = Schedule.linear,
+    warmup: Annotated[int, Option(min=0, help="Warm-up steps.")] = 300,
+    cooldown: Annotated[
+        int, Option(min=0, help="Steps of the decay of wsd, the last ones; 0: none yet.")
+    ] = 0,
+    masked: Annotated[
+        float, Option("--mask", min=0.01, max=0.9, help="Share of the words to mask.")
+    ] = 0.2,
     layers: Annotated[int, Option(min=1, help="Transformer layers.")] = 6,
     size: Annotated[int, Option(min=2, help="Hidden size.")] = 384,
     heads: Annotated[int, Option(min=1, help="Attention heads per layer.")] = 6,
@@ -68,6 +95,10 @@ def encoder(
     seed: SEED_OPTION = 0,
     device: DEVICE_OPTION = "auto",
     every: Annotated[int, Option(min=1, help="Steps between saved states.")] = 1000,
+    half_state: Annotated[
+        bool,
+        Option("--half-state", help="Save states in half precision, to move between machines."),
+    ] = False,
     without: _WITHOUT = None,
 ) -> None:
     """Pre-train a transformer by masked language modelling.
@@ -81,19 +112,31 @@ def encoder(
     - `hardner pretrain encoder *.txt --out runs/small --rows 16 --layers 2 --size 128 --heads 2`
     - `hardner pretrain encoder mine.txt --out runs/mine --from runs/pretrain/model --rate 1e-3`
     - `hardner pretrain encoder a.txt b.txt --out runs/b --tokenizer runs/pretrain/tokenizer.json`
+    - `hardner pretrain encoder --out runs/pretrain --schedule wsd --steps 20000 --cooldown 4000`
     """
     from hardner.jobs.run_folder import MODEL_FOLDER
     from hardner.pretrain.masked import Pretraining
     from hardner.pretrain.run import PretrainingPlan, run_pretraining
 
-    training = Pretraining(steps, rows, width, rate, seed=seed)
+    training = Pretraining(
+        steps,
+        rows,
+        width,
+        rate,
+        warmup,
+        hidden=masked,
+        seed=seed,
+        schedule=schedule.value,
+        cooldown=cooldown,
+        half_state=half_state,
+    )
     tokenizer = tokenizer or (start / "tokenizer.json" if start else None)
     plan = PretrainingPlan(tokenizer, vocabulary, size, layers, heads, inner, training, start)
     board = RunBar("subwords")
     # Before training there is nothing to save, and Ctrl-C ends the run where it is.
     with board.bar, interruptible(lambda: board.training) as stop:
         status = run_pretraining(
-            texts,
+            texts or [],
             out,
             plan,
             without=without,

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from hardner import checkpoint
@@ -54,13 +55,23 @@ class RunFolder:
 
     path: Path
 
-    def save_state(self, state: SavedState) -> None:
-        """Replace the state; one that is not finite would be of no use and is refused."""
+    def save_state(
+        self,
+        state: SavedState,
+        dtype: Mapping[str, torch.dtype] | None = None,
+        shard_bytes: int | None = None,
+    ) -> None:
+        """Replace the state; one that is not finite would be of no use and is refused.
+
+        ``dtype`` and ``shard_bytes`` are as in `save_checkpoint`; what is stored in another type
+        must be exact in it.
+        """
         tensors = state.tensors()
         if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
             raise Diverged("a parameter is not finite")
         about = {**state.about, _CHECKSUM: _checksum(state.about)}
-        checkpoint.save_checkpoint(self.path / STATE_FOLDER, tensors, about)
+        folder = self.path / STATE_FOLDER
+        checkpoint.save_checkpoint(folder, tensors, about, shard_bytes=shard_bytes, dtype=dtype)
 
     def load_state(self, start: SavedState, device: str) -> SavedState | None:
         """The state with its tensors on a device; None where there is none yet.

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from math import ceil, sqrt
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,21 +34,50 @@ class Pretraining:
     rate: float = 3e-3
     """Peak learning rate."""
     warmup: int = 300
-    """Warm-up steps, at most a tenth of all."""
+    """Warm-up steps; with the linear schedule at most a tenth of all."""
     weight_decay: float = 0.05
     hidden: float = 0.2
     """Share of the words that is masked."""
     alone: float = 0.08
     """Going on from another run's model: the first share of the steps, in which only tensors that
-    are new are trained."""
+    are new are trained; with ``wsd`` these are the warm-up."""
     seed: int = 0
+    schedule: Literal["linear", "wsd"] = "linear"
+    """Linear decay from the warm-up on; or warm-up, stable rate and decay, which can go on without
+    knowing its end."""
+    cooldown: int = 0
+    """Steps of the decay of ``wsd``, the last ones."""
+    half_state: bool = False
+    """Round parameters to float16 and moments to bfloat16 whenever a state is due, in memory too:
+    the state has half the size, and going on from it changes nothing."""
+
+    def __post_init__(self) -> None:
+        if self.cooldown and self.schedule != "wsd":
+            raise HardnerError("a cooldown belongs to the schedule wsd; the linear one needs none")
+        if not 0 <= self.cooldown <= self.steps:
+            raise HardnerError(f"a cooldown of {self.cooldown:,} in {self.steps:,} steps")
+
+    @property
+    def stable_until(self) -> int:
+        """The step from which on the rate depends on when the run will end."""
+        return self.steps - self.cooldown if self.schedule == "wsd" else 0
+
+    @property
+    def first_alone(self) -> int:
+        """Steps in which only new tensors are trained, where there are others."""
+        return self.warmup if self.schedule == "wsd" else ceil(self.alone * self.steps)
 
     def rate_at(self, step: int) -> float:
-        """Linear warm-up, then linear decay to zero."""
-        warmup = min(self.warmup, self.steps // 10)
+        """Linear warm-up; then linear decay to zero, or a stable rate and its decay at the end."""
+        wsd = self.schedule == "wsd"
+        warmup = self.warmup if wsd else min(self.warmup, self.steps // 10)
         if step < warmup:
             return self.rate * (step + 1) / warmup
-        return self.rate * (self.steps - step) / (self.steps - warmup)
+        if not wsd:
+            return self.rate * (self.steps - step) / (self.steps - warmup)
+        # 1 - sqrt rather than a straight line: Haegele et al., 2024, section 3.
+        done = max(0, step - self.stable_until) / max(1, self.cooldown)
+        return self.rate * (1 - sqrt(done))
 
 
 def init_masked(transformer: Transformer, rng: torch.Generator) -> Params:
@@ -163,6 +193,6 @@ def pretrain_steps(
             loss = loss_of(transformer, optimizer.params, *given, turn)
         grads = torch.autograd.grad(loss, list(optimizer.params.values()))
         named = dict(zip(optimizer.params, grads, strict=True))
-        early = len(optimizer.late) < len(named) and step < training.alone * training.steps
+        early = len(optimizer.late) < len(named) and step < training.first_alone
         optimizer.step(named, training.rate_at(step), early)
         yield loss.detach()

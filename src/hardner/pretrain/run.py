@@ -1,8 +1,9 @@
 """Pre-training from text files to a model folder, in as many sessions as it takes.
 
 Beside ``state`` and, at the end, ``model``, the folder holds ``pretraining.json``, the settings;
-``tokenizer.json``; and ``pieces.npy``, the text as subword ids. Every random choice depends on the
-step it is for, so a run that was killed and started again ends as if nothing had happened.
+``tokenizer.json``; and ``pieces.npy``, the text as subword ids, so that it can go on on a machine
+that lacks the text. Every random choice depends on the step it is for, so a run that was killed and
+started again ends as if nothing had happened.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,14 @@ from hardner.model.runtime import resolve_device
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import Pretraining, init_masked, pretrain_steps
 from hardner.pretrain.muon import Muon
-from hardner.pretrain.text import EncodedText, PlainText, held_out, load_encoded, short_hash
+from hardner.pretrain.text import (
+    EncodedText,
+    PlainText,
+    encoded_identity,
+    held_out,
+    load_encoded,
+    short_hash,
+)
 from hardner.pretrain.tokenizer import (
     LARGEST_VOCABULARY,
     SPECIAL,
@@ -36,7 +44,9 @@ from hardner.pretrain.tokenizer import (
 
 _SETTINGS = "pretraining.json"
 _SHARD_BYTES = 15_000_000
-"""Of a weight file of the model, which stays below 16 MiB with its header."""
+"""Of a weight file of the model or the state, which stays below 16 MiB with its header."""
+_NEWER = ("schedule", "cooldown", "half_state")
+"""Settings that version 0.1.0 did not write; by default all was as it was then."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +74,19 @@ class PretrainingPlan:
     def transformer(self, vocabulary: int) -> Transformer:
         return Transformer(vocabulary, self.size, self.layers, self.heads, self.inner)
 
-    def settings(self) -> dict[str, Any]:
-        """All that decides how the run ends, by name; given files by their hashes."""
+    def settings(self, every: int) -> dict[str, Any]:
+        """All that decides how the run ends, by name; given files by their hashes.
+
+        With the schedule ``wsd`` the end itself is not among them.
+        """
         own = asdict(self)
         own |= own.pop("training")
+        usual = asdict(Pretraining())
+        own = {n: v for n, v in own.items() if n not in _NEWER or v != usual[n]}
+        if self.training.schedule == "wsd":
+            own = {n: v for n, v in own.items() if n not in ("steps", "cooldown")}
+        if self.training.half_state:
+            own["every"] = every
         own["start"] = ""
         if self.start:
             try:
@@ -102,15 +121,16 @@ def run_pretraining(
 ) -> PretrainingStatus:
     """Pre-train to the end, or until told to ``stop``, which leaves a state to go on from.
 
-    The texts are files with a sentence a line, and the folder is new, or that of the same run.
-    Lines equal to a devel or test sentence of the corpora in the folder ``without`` are left out;
-    a state is saved after ``every`` so many steps.
+    The texts are files with a sentence a line, and the folder is new, or that of the same run; a
+    run that has encoded its text goes on without any. Lines equal to a devel or test sentence of
+    the corpora in the folder ``without`` are left out; a state is saved after ``every`` so many
+    steps.
     """
     device = resolve_device(device)
     on_progress(RunProgress("reading the text"))
     text = PlainText(map(Path, texts), held_out(without))
-    identity = text.identity()
-    with open_run_folder(Path(folder), _SETTINGS, {**plan.settings(), **identity}) as held:
+    identity = text.identity() if texts else encoded_identity(Path(folder))
+    with open_run_folder(Path(folder), _SETTINGS, {**plan.settings(every), **identity}) as held:
         path = held.path / TOKENIZER
         if not path.is_file():  # the first session
             on_progress(RunProgress("learning the tokenizer"))
@@ -145,6 +165,7 @@ class _Run:
         params = {n: p.to(self.device) for n, p in (fresh | fit).items()}
         self.optimizer = Muon(params, decay, late=fit)
         if saved := self.folder.load_state(self._state(), self.device):
+            self._check_end(saved.about["step"], saved.about.get("end", []))
             self.history = list(saved.about["history"])
             match self.history:
                 case [*earlier, {"counted": [float(total), int(count)]}]:
@@ -156,7 +177,53 @@ class _Run:
     def _state(self) -> SavedState:
         optimizer = self.optimizer
         about = {"step": optimizer.steps, "history": self.history, "late": sorted(optimizer.late)}
+        training = self.training
+        if training.schedule == "wsd":
+            cooling = optimizer.steps > training.stable_until
+            about["end"] = [training.steps, training.cooldown] if cooling else []
         return SavedState(optimizer.params, optimizer.state, about)
+
+    def _check_end(self, step: int, end: list[int]) -> None:
+        """Refuse a ``wsd`` run whose rate would have had to fall differently by now."""
+        training = self.training
+        if training.schedule != "wsd" or end == [training.steps, training.cooldown]:
+            return
+        match end:
+            case []:
+                if step <= training.stable_until:
+                    return
+                why = (
+                    f"{step:,} steps are done, so that {training.steps:,} steps with a cooldown "
+                    f"of {training.cooldown:,} cannot be reached any more; take more steps"
+                )
+            case [int(steps), int(cooldown)]:
+                why = (
+                    f"the rate has been falling since step {steps - cooldown:,}; go on with "
+                    f"{steps:,} steps and a cooldown of {cooldown:,}"
+                )
+            case _:
+                why = "its state is damaged; delete it to begin again"
+        raise FileError(self.folder.path, why)
+
+    def _round(self) -> None:
+        """Make parameters and moments what the state in half precision holds."""
+        for values, dtype in self._halves():
+            for value in values.values():
+                value.detach().copy_(value.to(dtype))
+
+    def _halves(self) -> tuple[tuple[Params, torch.dtype], ...]:
+        # Second moments are far too small for float16.
+        return (self.optimizer.params, torch.float16), (self.optimizer.state, torch.bfloat16)
+
+    def _save_state(self, due: bool) -> None:
+        """Save the state; one that was due is rounded first where the run wants that."""
+        state, types = self._state(), None
+        if due and self.training.half_state:
+            self._round()
+            (params, half), (moments, brain) = self._halves()
+            types = {f"params.{name}": half for name in params}
+            types |= {f"state.{name}": brain for name in moments}
+        self.folder.save_state(state, types, _SHARD_BYTES)
 
     def go(self, every: int, stop: Callable[[], bool]) -> PretrainingStatus:
         """Step to the end, then write the model."""
@@ -182,14 +249,15 @@ class _Run:
             for meter in (self.since_report, self.since_state):
                 meter.add(size, loss)
             done, halting = self.optimizer.steps, stop()
-            whole = done == steps or done % every == 0
+            due = done % every == 0
+            whole = done == steps or due
             if halting or whole:
                 counted = self.since_state.counted
                 loss_now, speed = _finite(self.since_state)
                 told = {"step": done, "loss": loss_now, "pieces_per_second": round(speed)}
                 # A stop between two states leaves the sum, for the next session to go on with.
                 self.history.append(told if whole else {"counted": counted})
-                self.folder.save_state(self._state())
+                self._save_state(due)
                 self.since_report.read()
                 self._report(loss_now, speed, milestone=True)
             elif self.since_report.due:

@@ -113,6 +113,15 @@ def load_encoded(
     return EncodedText(ids, lines, left_out)
 
 
+def encoded_identity(folder: Path) -> dict[str, str]:
+    """The identity of the text that a run's folder has encoded."""
+    about = folder / IDS_ABOUT
+    if not about.is_file():
+        raise FileError(folder, "holds no encoded text; name the files of the text")
+    known = files.read_json(about)
+    return {name: str(known.get(name, "")) for name in ("text", "without")}
+
+
 def encode_text(tokenizer: Tokenizer, lines: Iterable[str]) -> Iterator[bytes]:
     """Subword ids, 16 bits each, with a ``[SEP]`` after each line."""
     end = np.array(SPECIAL.index("[SEP]"), _ID).tobytes()
