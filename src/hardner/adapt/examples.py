@@ -123,7 +123,7 @@ def read_unlabelled(given: UnlabelledData) -> Iterator[Sentence]:
             if isinstance(document, Document)
             else (document,)
         )
-        yield from (replace(sentence, spans=()) for sentence in own if sentence.tokens)
+        yield from (replace(s, spans=(), rejected=(), state="") for s in own if s.tokens)
 
 
 def examples(given: Iterable[Sentence], label: str | None = None) -> Examples:
