@@ -11,7 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hardner.tag.predictor import Predictor
-from hardner.types import Sentence, Span
+from hardner.types import Progress, Sentence, Span
+
+_AT_ONCE = 512
+"""Sentences tagged between two reports of progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,10 @@ def wording(sentence: Sentence, span: Span) -> str:
 
 
 def questions(
-    model: Predictor, sentences: Sequence[Sentence], labels: Collection[str] | None = None
+    model: Predictor,
+    sentences: Sequence[Sentence],
+    labels: Collection[str] | None = None,
+    on_progress: Progress | None = None,
 ) -> list[Question]:
     """All mentions that a model finds in sentences, the one to ask about first in front.
 
@@ -39,9 +45,14 @@ def questions(
         model: It finds the mentions, and its scores say how sure it is.
         sentences: Each text counts once; labels that they have are ignored.
         labels: Ask about these alone.
+        on_progress: Called with the sentences that are tagged, and those in all.
     """
     once = list({sentence.tokens: sentence for sentence in sentences}.values())
-    found = model.spans(once, labels=labels)
+    found: list[list[tuple[Span, float]]] = []
+    for start in range(0, len(once), _AT_ONCE):
+        found += model.spans(once[start : start + _AT_ONCE], labels=labels)
+        if on_progress:
+            on_progress(len(found), len(once))
     held: defaultdict[str, list[tuple[float, int, Span]]] = defaultdict(list)
     for place, (sentence, spans) in enumerate(zip(once, found, strict=True)):
         for span, score in spans:
