@@ -34,7 +34,7 @@ from hardner.adapt.sample import FOLDS, Sample
 from hardner.batch import TagSet
 from hardner.corpora import Corpora
 from hardner.episodes import distinct, few_shot, random_numbers
-from hardner.evaluate.protocols import Protocol, protocol, tested_as
+from hardner.evaluate.protocols import Protocol, as_tested, protocol
 from hardner.evaluate.results import code_commit
 from hardner.evaluate.score import Score, Scorer, score
 from hardner.meta.source_data import relabelled
@@ -60,7 +60,7 @@ class Type:
 
     @classmethod
     def load(cls, corpora: Corpora, name: str, plan: Protocol) -> "Type":
-        found = tested_as(plan, corpora.load(name))
+        found = as_tested(plan, corpora.load(name))
         return cls(name, *(tuple(relabelled(s, "E") for s in p) for p in (found.train, found.test)))
 
     @property
@@ -110,7 +110,7 @@ class Trial:
 
     def as_is(self) -> Predictor:
         if self.first is None:
-            self.first = self.fit(judge=True)
+            self.first = self.fit(judge=not self.bench.single)
         return self.first
 
 
@@ -173,12 +173,14 @@ WAYS: dict[str, Callable[[Trial], Predictor]] = {
 class Bench:
     """The bundled start and how it is fitted."""
 
-    def __init__(self, device: str, preset: str, model: Path | None) -> None:
+    def __init__(self, device: str, preset: str, model: Path | None, single: bool) -> None:
         folder = model or Path(str(files("hardner").joinpath("assets/start")))
         tagger, params = load_model(folder)
         start = Model(tagger, {n: p.to(device) for n, p in params.items()})
-        self.preset, self.device = preset, device
         recipe: Recipe = recipe_for(preset, encoder_kind(tagger))
+        if single:
+            recipe = replace(recipe, average_folds=False, restarts=1)
+        self.preset, self.device, self.single = called(preset, single), device, single
         self.adapter = Adapter(start, TAGS, recipe)
         self.scorers: dict[str, Scorer] = {}
 
@@ -207,6 +209,10 @@ class Bench:
             f1 = forecast(trial.folded.large, trial.folded.small, trial.shots).f1
             line["expected"] = [round(value, 4) for value in (f1.value, f1.low, f1.high)]
         return line | {"device": self.device, "seconds": round(seconds, 2), "commit": code_commit()}
+
+
+def called(preset: str, single: bool) -> str:
+    return f"{preset}, one fit" if single else preset
 
 
 def held() -> list[dict[str, Any]]:
@@ -246,7 +252,7 @@ def means(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
 def run(args: argparse.Namespace) -> None:
     plan, corpora = protocol(args.protocol), Corpora.under(args.corpora)
     preset = args.preset or ("quick" if args.device == "cpu" else "best")
-    bench = Bench(args.device, preset, args.model)
+    bench = Bench(args.device, preset, args.model, args.single)
     there = {key(line) for line in held()}
     for name in args.types or plan.targets:
         own = Type.load(corpora, name, plan)
@@ -255,7 +261,7 @@ def run(args: argparse.Namespace) -> None:
         for number in range(args.first, args.first + args.samples):
             trial = Trial(bench, own, args.shots, number)
             for way in args.ways:
-                if (name, args.shots, number, way, preset) in there:
+                if (name, args.shots, number, way, bench.preset) in there:
                     continue
                 line = bench.measure(trial, way)
                 with LINES.open("a", encoding="utf-8") as file:
@@ -275,6 +281,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the number of the first sample")
     parser.add_argument("--tested", type=int, default=0, help="test sentences at most")
     parser.add_argument("--preset", default="")
+    parser.add_argument("--single", action="store_true", help="one fit, quickly; no forecast")
     parser.add_argument("--model", type=Path, default=None, help="default: the bundled start")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--show", action="store_true", help="print means and measure nothing")

@@ -8,7 +8,7 @@ from statistics import fmean
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.errors import write_predictions
-from hardner.evaluate.protocols import Protocol, SampleBook, Size, draw_sample, tested_as
+from hardner.evaluate.protocols import Protocol, SampleBook, Size, as_tested, draw_sample
 from hardner.evaluate.results import (
     Result,
     ResultFile,
@@ -52,7 +52,7 @@ def execute(protocol: Protocol, system: System, folders: EvaluationFolders) -> I
     joint = protocol.together and system.train == "sources and target"
     corpora = Corpora.under(folders.root, folders.catalogue)
     for names in [protocol.targets] if joint else [(name,) for name in protocol.targets]:
-        targets = [tested_as(protocol, corpora.load(name)) for name in names]
+        targets = [as_tested(protocol, corpora.load(name)) for name in names]
         for corpus in targets:
             if not corpus.test:
                 raise HardnerError(f"{corpus.name} has no test sentences")

@@ -95,7 +95,7 @@ def draw_sample(
     return few_shot(corpus, sentences, shots, sample, natural=natural or isinstance(size, float))
 
 
-def tested_as(plan: Protocol, corpus: Corpus) -> Corpus:
+def as_tested(plan: Protocol, corpus: Corpus) -> Corpus:
     """The corpus with those sentences as its test set that a protocol scores on."""
     split: tuple[Sentence, ...] = getattr(corpus, plan.tested)
     if plan.most_tested and len(split) > plan.most_tested:
