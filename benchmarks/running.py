@@ -16,7 +16,7 @@ import argparse
 import json
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from importlib.resources import files
@@ -30,7 +30,7 @@ from hardner.adapt.adapter import Adapter, average_params
 from hardner.adapt.fit import one_thread
 from hardner.adapt.forecast import cross_validate, forecast
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
-from hardner.adapt.sample import FOLDS, Sample
+from hardner.adapt.sample import FOLDS, Sample, folds_of, parts_of
 from hardner.batch import TagSet
 from hardner.corpora import Corpora
 from hardner.episodes import distinct, few_shot, random_numbers
@@ -42,12 +42,14 @@ from hardner.model.describe import load_model
 from hardner.model.tagger import Model
 from hardner.tag.predictor import Predictor
 from hardner.tag.review import answered, questions
-from hardner.types import Sentence
+from hardner.types import Sentence, Span
 
 LINES = Path(__file__).with_name("running.jsonl")
 TAGS = TagSet("unseen", ("E",))
 UNLABELLED = 1000
 """Sentences of a type that questions are asked about, and that text is drawn from."""
+FREE = 400
+"""Of these, those that negatives are taken from without asking."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,79 @@ def more_sentences(count: int) -> Callable[[Trial], Predictor]:
     return way
 
 
+def part_models(trial: Trial) -> list[Predictor]:
+    """Models of two thirds of the sentences each."""
+    adapter, sample = trial.bench.adapter, Sample(trial.given, trial.seed)
+    once = adapter.with_recipe(replace(adapter.recipe, restarts=1, average_folds=False))
+    parts = parts_of(sample, folds_of(sample), adapter.recipe.replacements)
+    adapter.encode([sample])
+    return [
+        Predictor(adapter.tagger, once.fit([part]), device=str(adapter.device)) for part in parts
+    ]
+
+
+def rejecting(found: dict[Sentence, set[Span]]) -> tuple[Sentence, ...]:
+    return tuple(
+        replace(s, spans=(), state="partial", rejected=tuple(sorted(spans)))
+        for s, spans in found.items()
+        if spans
+    )
+
+
+def disagreement(least: int) -> Callable[[Trial], Predictor]:
+    """What fewer of three part models find than so many is taken to be no mention."""
+
+    def way(trial: Trial) -> Predictor:
+        text = trial.text()[:FREE]
+        every = [
+            [{span for span, _ in spans} for spans in model.spans(text)]
+            for model in (trial.as_is(), *part_models(trial))
+        ]
+        found = {}
+        for s, *own in zip(text, *every, strict=True):
+            votes = Counter(span for spans in own for span in spans)
+            found[s] = {span for span, count in votes.items() if count < least}
+        return trial.fit(partial=rejecting(found))
+
+    return way
+
+
+def own_heads(trial: Trial) -> Predictor:
+    """What the model's own heads call another type is no mention, where the sample shows so."""
+    bundled = Predictor.load(None, trial.bench.device)
+    shown: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
+    for s, spans in zip(trial.given, bundled.spans(trial.given), strict=True):
+        for span, _ in spans:
+            shown[span.label] += 1
+            taken[span.label] += any(o.start < span.end and span.start < o.end for o in s.spans)
+    outside = {label for label, count in shown.items() if count > 2 and not taken[label]}
+    text = trial.text()[:FREE]
+    found = {
+        s: {
+            span._replace(label="E") for span, sure in spans if span.label in outside and sure > 0.8
+        }
+        for s, spans in zip(text, bundled.spans(text), strict=True)
+    }
+    return trial.fit(partial=rejecting(found))
+
+
+def quiet(share: float) -> Callable[[Trial], Predictor]:
+    """The sentences in which a model finds a mention least likely are taken to hold none."""
+
+    def way(trial: Trial) -> Predictor:
+        text = trial.text()[:FREE]
+        chance = [u.chance for u in trial.as_is().uncertainties(text)]
+        order = sorted(range(len(text)), key=chance.__getitem__)
+        count = round(share * trial.shots)
+        chosen = order[len(order) // 4 : len(order) // 2]  # neither headings nor mentions
+        rows = chosen[:: max(1, len(chosen) // count)][:count]
+        none = [replace(text[row], spans=()) for row in rows]
+        return trial.fit(sentences=(*trial.given, *none))
+
+    return way
+
+
 WAYS: dict[str, Callable[[Trial], Predictor]] = {
     "as is": Trial.as_is,
     "4 mention-free": mention_free(0.2),
@@ -166,6 +241,11 @@ WAYS: dict[str, Callable[[Trial], Predictor]] = {
     "100 answers": reviewed(100),
     "20 answers, 3 a step": reviewed(20, partial=3),
     "20 answers, 12 a step": reviewed(20, partial=12),
+    "free: found by one of four": disagreement(2),
+    "free: found by two of four": disagreement(3),
+    "free: other heads": own_heads,
+    "free: 20 quiet sentences": quiet(1),
+    "free: 60 quiet sentences": quiet(3),
     "300 unlabelled": lambda trial: trial.fit(unlabelled=tuple(trial.others("text", 300))),
 }
 
