@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from shared import CORPORA
+from tiny import ROOT as EXAMPLES
 from typer.testing import CliRunner
 
 from hardner import corpora
@@ -148,6 +149,16 @@ def texts_of(source: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in lone:
             yield node.value
+
+
+def test_a_type_of_a_corpus_is_a_corpus():
+    whole = Corpora.under(EXAMPLES).load("Gene")
+    alone = Corpora.under(EXAMPLES).load("Gene:Gene")
+    assert (alone.name, alone.domain, alone.train) == ("Gene:Gene", "Gene", whole.train)
+    assert Corpora.under(EXAMPLES).domain_of("Gene:Gene") == "Gene"
+    assert Corpora.under(EXAMPLES).holds("Gene:Gene")
+    with pytest.raises(HardnerError, match="Gene:Cell: no such type; Gene has Gene"):
+        Corpora.under(EXAMPLES).load("Gene:Cell")
 
 
 def test_code_names_no_corpus():

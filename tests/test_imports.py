@@ -12,7 +12,7 @@ PACKAGE = Path(hardner.__file__).parent
 LAYERS = (
     {"types", "errors", "seeds", "renamed", "unfinished"},
     {"config", "schemes", "text", "files", "folders", "weights"},
-    {"checkpoint"},
+    {"checkpoint", "partial"},
     {"formats", "episodes", "batch", "vectors", "jobs"},
     {"catalogue"},
     {"corpora"},

@@ -182,6 +182,19 @@ def test_what_no_sentence_can_hold_is_reported_or_an_error():
         sentences(document)
 
 
+def test_what_is_rejected_lies_in_sentences_known_in_part():
+    text = "IL2 rose. It fell."
+    cut, crossing = Entity(0, 2, "X", "IL"), Entity(4, 12, "X", text[4:12])
+    document = Document("d", text, rejected=(entity(text, "fell"), cut, crossing))
+    first, second = sentences(document)  # what no span can stand for needs no rejection
+    assert (first.rejected, second.rejected) == ((), (Span(1, 2, "X"),))
+    assert [s.state for s in (first, second)] == ["partial", "partial"]
+    own = (Sentence(("fell",), offsets=((13, 17),), state="done"),)
+    (placed,) = sentences(Document("d", text, sentences=own, rejected=document.rejected))
+    assert (placed.rejected, placed.state) == ((Span(0, 1, "X"),), "done")
+    assert sentences(Document("d", text, (cut,), (placed,))) == (placed,)
+
+
 def test_a_passage_ends_a_sentence_and_nothing_outside_passages_is_lost():
     text = "Of mice and men  We saw mice. End"
     document = Document("d", text, passages=(Passage(0, 15, "title"), Passage(17, 29, "abstract")))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hardner.errors import HardnerError
+from hardner.partial import partial_rules
 from hardner.schemes import spans_to_tags, tag_set
 from hardner.types import Sentence
 
@@ -48,6 +49,18 @@ class TagSet:
         return tag_set(self.labels, self.scheme)
 
 
+class PartialLabels(NamedTuple):
+    """What is known of the sentences of a batch that were labelled in part (`hardner.partial`)."""
+
+    there: Tensor  # [M, B], whether a sentence is one
+    steps: Tensor  # [M, B, T + 1], the row of each step's rule
+    table: Tensor  # [rules, N, N], 0 where a tag may follow another, else minus infinity
+
+    def cut(self, sentences: slice) -> "PartialLabels":
+        """Of some of the sentences."""
+        return self._replace(there=self.there[:, sentences], steps=self.steps[:, sentences])
+
+
 @dataclass(frozen=True)
 class Batch:
     """``M`` tasks of ``B`` sentences of up to ``T`` words; an empty sentence is padding."""
@@ -63,6 +76,8 @@ class Batch:
     """No task has more different values than this in the stream that is `Features.counted`."""
     packed: int | None = None
     """No task has more values than this in the stream that is `Features.packed`."""
+    partial: PartialLabels | None = None
+    """Of sentences that were labelled in part, if any."""
 
     @property
     def tasks(self) -> int:
@@ -81,6 +96,10 @@ class Batch:
         given = {name: expand(name, value) for name, value in self.inputs.items()}
         names = ("lengths", "tags", "domains", "mentions", "extent")
         own: dict[str, Any] = {name: expand(name, getattr(self, name)) for name in names}
+        if self.partial:
+            there, steps, table = self.partial
+            more = PartialLabels(expand("there", there), expand("steps", steps), table)
+            own["partial"] = more
         return replace(self, inputs=given, **own)
 
 
@@ -139,6 +158,14 @@ class Store:
         self.extent = Ragged.of([extent for _, extent in rows], device)
         self.packed = features.packed
         self.mentions = np.array([*mentions, 0], np.int64)
+        rules = partial_rules(
+            sentences, [tag_sets[d].tags for d in domains], 1 + max(len(t.tags) for t in tag_sets)
+        )
+        self._partial: tuple[Ragged, Tensor] | None = None
+        if rules:
+            table = torch.zeros(rules.table.shape, device=device)
+            table.masked_fill_(torch.tensor(~rules.table, device=device), -torch.inf)
+            self._partial = Ragged.of(rules.steps, device), table
         self._mentions = torch.from_numpy(self.mentions).to(device)
         self._domains = torch.tensor([*domains, 0], device=device)
         # Only a GPU needs fixed shapes, and so an upper bound of the distinct values of a batch.
@@ -195,7 +222,14 @@ class Store:
             extent=self.extent.gather(rows, widths["words"]),
             distinct=widths.get("distinct"),
             packed=widths.get("packed"),
+            partial=self._known_in_part(rows, widths["words"]),
         )
+
+    def _known_in_part(self, rows: Tensor, words: int) -> PartialLabels | None:
+        if self._partial is None:
+            return None
+        steps, table = self._partial
+        return PartialLabels(steps.lengths[rows] > 0, steps.gather(rows, words + 1), table)
 
 
 def most_distinct(values: Sequence[Ints], rows: Ints) -> int:

@@ -68,13 +68,16 @@ class Corpora:
         return [e for e in self.entries.values() if exists(e.path("train", self.root))]
 
     def holds(self, name: str) -> bool:
+        name, _ = _of_label(name)
         row = self.rows.get(name)
         if isinstance(row, JoinedEntry):
             return all(map(self.holds, row.joins))
         return exists(row.path("train", self.root) if row else self.root / name)
 
     def domain_of(self, name: str) -> str:
-        """What a corpus is about; one outside the catalogue is named after it."""
+        """What a corpus is about; one outside the catalogue is named after it, a type by itself."""
+        if label := _of_label(name)[1]:
+            return label
         row = self.rows.get(name)
         return row.domain if isinstance(row, CatalogueEntry) else name
 
@@ -83,9 +86,13 @@ class Corpora:
     ) -> Corpus:
         """A corpus with all its splits, or some: at least ``train``.
 
-        Its name is in the catalogue, or that of a folder as `folder_row` describes it. What could
-        not be kept is counted in the report; without one, it becomes Python warnings.
+        Its name is in the catalogue, or that of a folder as `folder_row` describes it; with a
+        label, as in ``re3d:Weapon``, only mentions of that type are kept. What could not be kept is
+        counted in the report; without one, it becomes Python warnings.
         """
+        whole, label = _of_label(name)
+        if label:
+            return _of_type(name, label, self.load(whole, report, splits))
         row = self.rows.get(name)
         if isinstance(row, JoinedEntry):
             return joined(name, [self.load(part, report, splits) for part in row.joins])
@@ -98,6 +105,27 @@ class Corpora:
         with reporting(False, report) as used:
             read = {split: tuple(_read(row, split, self.root, used)) for split in wanted}
         return Corpus(name, row.domain, **_held_out(row, read))
+
+
+def _of_label(name: str) -> tuple[str, str]:
+    """The name of a corpus and the type of it that is meant, if any."""
+    corpus, _, label = name.partition(":")
+    return corpus, label
+
+
+def _of_type(name: str, label: str, whole: Corpus) -> Corpus:
+    """The corpus with the mentions of one label alone."""
+    splits = {
+        split: tuple(
+            replace(s, spans=tuple(span for span in s.spans if span.label == label))
+            for s in getattr(whole, split)
+        )
+        for split in SPLITS
+    }
+    if not any(sentence.spans for sentence in splits["train"]):
+        known = {span.label for sentence in whole.train for span in sentence.spans}
+        raise HardnerError(f"{name}: no such type; {whole.name} has {', '.join(sorted(known))}")
+    return Corpus(name, label, **splits)
 
 
 def load_corpus(name: str, root: str | Path, report: Report | None = None) -> Corpus:

@@ -145,6 +145,20 @@ def allowed(
     )
 
 
+def continues(tags: Sequence[str]) -> list[list[bool]]:
+    """Whether a tag (column) goes on with the mention of the tag before it (row)."""
+    parsed = [(tag, *parse_tag(tag)) for tag in tags]
+    return [
+        [
+            OUTSIDE not in (left, right)
+            and left_label == right_label
+            and not (left_prefix in _CLOSES or right_prefix in _OPENS)
+            for right, right_prefix, right_label in parsed
+        ]
+        for left, left_prefix, left_label in parsed
+    ]
+
+
 @lru_cache
 def _steps(scheme: str) -> frozenset[tuple[str, str, bool]]:
     """All steps from tag to tag in what the scheme writes; longer spans bring no others."""

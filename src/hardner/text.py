@@ -211,11 +211,14 @@ def sentences(
 ) -> tuple[Sentence, ...]:
     """The document's own sentences, else those found within its passages, with its mentions.
 
-    A mention that no sentence can hold goes to ``report``; without one it is an error.
+    A mention that no sentence can hold goes to ``report``; without one it is an error. A rejected
+    one that none can hold says nothing.
     """
     own = document.sentences
-    if own and (not document.entities or any(s.spans or s.offsets is None for s in own)):
+    bare = all(not s.spans and not s.rejected and s.offsets is not None for s in own)
+    if own and not (bare and (document.entities or document.rejected)):
         return own
+    begun = "partial" if document.rejected else ""
     rows = [s.offsets or () for s in own] or [
         tuple(tokenize(document.text[start:end], start))
         for start, end in sentence_offsets(document)
@@ -225,7 +228,9 @@ def sentences(
     starts = {start: index for index, (start, _) in enumerate(offsets)}
     ends = {end: index for index, (_, end) in enumerate(offsets, 1)}
     held: list[set[Span]] = [set() for _ in rows]
-    for entity in document.entities:
+    barred: list[set[Span]] = [set() for _ in rows]
+    every = [(entity, held) for entity in document.entities]
+    for entity, kind in every + [(entity, barred) for entity in document.rejected]:
         text, problem = entity.text, ""
         # White space at the edges of a mention does not count.
         start = starts.get(entity.start + len(text) - len(text.lstrip()))
@@ -241,10 +246,12 @@ def sentences(
             span = Span(start - firsts[row], end - firsts[row], entity.label)
             if end > firsts[row + 1]:
                 problem = "crosses the end of a sentence"
-            elif span in held[row]:
+            elif span in kind[row]:
                 problem = "repeats another"
             else:
-                held[row].add(span)
+                kind[row].add(span)
+        if kind is barred:
+            continue
         if problem and report is None:
             raise HardnerError(f"{document.id}: {text!r} at {entity.start} {problem}")
         if problem and report is not None:
@@ -255,9 +262,10 @@ def sentences(
             spans=tuple(sorted(spans)),
             id=own[index].id if own else f"{document.id}:{index}",
             offsets=row,
-            state=own[index].state if own else "",
+            state=own[index].state if own else begun,
+            rejected=tuple(sorted(not_spans)),
         )
-        for index, (row, spans) in enumerate(zip(rows, held, strict=True))
+        for index, (row, spans, not_spans) in enumerate(zip(rows, held, barred, strict=True))
     )
 
 

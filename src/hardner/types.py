@@ -34,6 +34,12 @@ class Sentence:
     """Of each token, in the text of the document that holds the sentence."""
     state: str = ""
     """How far it was labelled, one of `STATES` where that is known."""
+    rejected: tuple[Span, ...] = ()
+    """Spans known not to be a mention of their label.
+
+    In a sentence that is partly labelled, they and its spans are all that is known of it; in one
+    that is done they say nothing new.
+    """
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -83,6 +89,11 @@ class Document:
     passages: tuple[Passage, ...] = ()
     held_out: bool = False
     """Whether it is to be measured on, and never learnt from."""
+    rejected: tuple[Entity, ...] = ()
+    """What is known not to be a mention of its label.
+
+    Without sentences of its own, a document that has some is one that was labelled in part.
+    """
 
 
 @dataclass(frozen=True, slots=True)

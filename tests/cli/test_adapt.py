@@ -69,6 +69,19 @@ def test_a_model_from_a_few_sentences(call: Command, model: Path, drugs: Path) -
     assert hardner.load(out).labels == ("Drug",)
 
 
+def test_answers_are_learnt_beside_sentences(call: Command, model: Path, drugs: Path) -> None:
+    text = "Aspirin was given."
+    answer = Document("a", text, rejected=(Entity(12, 17, "Drug", "given"),))
+    write([answer], answers := drugs.with_name("answers.jsonl"))
+    out = drugs.with_name("new")
+    code, said, err = call("adapt", drugs, answers, "--out", out, "--model", model)
+    assert code == 0, err
+    assert said.startswith("Drug: 9 sentences, ")
+    assert "1 sentences are labelled in part, and learnt from as far as they are known" in err
+    code, _, err = call("adapt", drugs, "none.tsv", "--out", out, "--model", model, "--force")
+    assert (code, "none.tsv" in err) == (1, True)
+
+
 def test_the_report_as_json_and_a_kept_type(call: Command, model: Path, drugs: Path) -> None:
     out = drugs.with_name("kept")
     plain = conll(drugs.with_name("plain.tsv"), *(" ".join(s.tokens) for s in PLAIN))

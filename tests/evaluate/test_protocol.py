@@ -16,7 +16,7 @@ from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.errors import prediction_file, read_predictions
 from hardner.evaluate.execute import EvaluationFolders, execute
-from hardner.evaluate.protocols import PROTOCOLS, SampleBook
+from hardner.evaluate.protocols import PROTOCOLS, SampleBook, as_tested
 from hardner.evaluate.results import RESULT_KEY, ResultFile, read_configs, read_results
 from hardner.evaluate.runners import fitted_runner
 from hardner.evaluate.score import Scorer, count_errors, score
@@ -307,3 +307,42 @@ def test_a_tagger_keeps_its_scheme(tmp_path):
     model = Model(tagger, tagger.init(0))
     list(execute(plan, system(model), EvaluationFolders(tiny.ROOT, tmp_path)))
     assert len(lines(tmp_path)) == 1
+
+
+def test_text_as_it_runs_is_scored_with_and_without_its_mention_free_sentences(tmp_path):
+    plan = replace(
+        PROTOCOLS["running"],
+        targets=("Gene:Gene", "Species"),
+        sizes=(6,),
+        samples=2,
+        most_tested=6,
+    )
+    list(execute(plan, system(), EvaluationFolders(tiny.ROOT, tmp_path, predictions=True)))
+    found = list(read_results(tmp_path / "running.jsonl"))
+    assert [r.corpus for r in found] == ["Gene:Gene"] * 2 + ["Species"] * 2
+    for r in found:
+        kept = list(read_predictions(tmp_path / "predictions" / prediction_file(r)))
+        bearing = [p for p in kept if p.sentence.spans]
+        apart = score([p.sentence.spans for p in bearing], [p.found for p in bearing])
+        assert r.bearing == (apart.tp, apart.fp, apart.fn)
+        assert len(kept) <= r.tested == 6
+        value, low, high = r.expected
+        assert 0 <= low <= value <= high <= 1
+        assert (r.tp, r.fn) == (apart.tp, apart.fn) and r.fp >= apart.fp
+    assert found[0].target_domain == "Gene"
+
+
+def test_who_tests_on_devel_tests_on_nothing_else():
+    corpus = load_corpus("Gene", tiny.ROOT)
+    plan = replace(PROTOCOLS["running_devel"], most_tested=0)
+    assert as_tested(plan, corpus).test == corpus.devel
+    some = as_tested(replace(PROTOCOLS["running"], most_tested=4), corpus)
+    assert len(some.test) == 4 and set(some.test) <= set(corpus.test)
+    assert as_tested(replace(PROTOCOLS["running"], most_tested=4), corpus) == some
+    assert (some.train, some.devel) == (corpus.train, corpus.devel)
+
+
+def test_types_to_choose_by_are_not_those_to_report():
+    report, choose = PROTOCOLS["running"], PROTOCOLS["running_devel"]
+    assert not set(report.targets) & set(choose.targets)
+    assert len(set(report.targets)) >= 15

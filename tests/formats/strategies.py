@@ -9,7 +9,7 @@ from hardner.formats import Place
 from hardner.formats.conll import join_sentences
 from hardner.formats.mention import make_mention, make_sentences
 from hardner.text import tokenize
-from hardner.types import Document, Entity, Passage, Sentence, Span
+from hardner.types import STATES, Document, Entity, Passage, Sentence, Span
 
 SOLID = "abzAZ0189.,-()#|%&<>\"'\\/:é漢😀ﬁ\u0301β"
 SPACED = SOLID + "  \n\t\r\u00a0\u2028\x85"
@@ -178,5 +178,8 @@ def rich_documents(draw: st.DrawFn) -> Document:
     own = draw(st.lists(sentences(), max_size=2)) if draw(st.booleans()) else []
     offsets = tokenize(text)
     if offsets and draw(st.booleans()):
-        own = [Sentence(tuple(text[a:b] for a, b in offsets), (), "s", tuple(offsets))]
-    return Document(draw(NAMES), text, found, tuple(own), parts)
+        tokens, state = tuple(text[a:b] for a, b in offsets), draw(st.sampled_from(["", *STATES]))
+        barred = (Span(0, len(tokens), draw(LABELS)),) if draw(st.booleans()) else ()
+        own = [Sentence(tokens, (), "s", tuple(offsets), state, barred)]
+    rejected = draw(entities(text)) if draw(st.booleans()) else ()
+    return Document(draw(NAMES), text, found, tuple(own), parts, rejected=rejected)

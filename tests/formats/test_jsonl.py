@@ -21,6 +21,15 @@ FULL = Document(
     (Sentence(("Left",), (Span(0, 1, "Side"),), "s1", ((0, 4),)), Sentence(("loose",))),
     (Passage(0, 17, "title"),),
 )
+PARTLY = Document(
+    "d2",
+    "Left lung",
+    sentences=(
+        Sentence(("Left", "lung"), (), "s", ((0, 4), (5, 9)), "partial", (Span(0, 1, "Organ"),)),
+    ),
+    rejected=(Entity(0, 4, "Organ", "Left"),),
+)
+"""Of which no more is known than that "Left" is no organ."""
 
 
 def lines(path: Path, *rows: object) -> Path:
@@ -52,6 +61,36 @@ def test_layout(tmp_path: Path) -> None:
         "passages": [{"start": 0, "end": 17, "kind": "title"}],
     }
     assert list(read(tmp_path / "a.jsonl", strict=True)) == [FULL]
+
+
+def test_what_is_known_not_to_be_a_mention(tmp_path: Path) -> None:
+    write([PARTLY], tmp_path / "a.jsonl", strict=True)
+    row = json.loads((tmp_path / "a.jsonl").read_text())
+    assert row["rejected"] == [{"start": 0, "end": 4, "label": "Organ", "text": "Left"}]
+    assert row["sentences"][0]["rejected"] == [[0, 1, "Organ"]]
+    assert list(read(tmp_path / "a.jsonl", strict=True)) == [PARTLY]
+
+
+@pytest.mark.parametrize("format", ["prodigy", "brat", "conll", "parquet"])
+def test_other_formats_say_that_they_cannot_hold_it(tmp_path: Path, format: str) -> None:
+    write([PARTLY], tmp_path / "x", format, report=(report := Report()))
+    assert report.counts["rejected mention left out"] == 1
+
+
+@pytest.mark.parametrize(
+    ("rejected", "message"),
+    [
+        ([{"start": 0, "end": 4, "label": "Organ", "text": "lung"}], "but the text there is"),
+        ([{"start": 0, "end": 99, "label": "Organ"}], "lies outside the text"),
+        (["Left"], "not a list of objects"),
+    ],
+)
+def test_a_rejected_mention_agrees_with_its_text(
+    tmp_path: Path, rejected: object, message: str
+) -> None:
+    path = lines(tmp_path / "a.jsonl", {"text": "Left lung", "rejected": rejected})
+    with pytest.raises(FileError, match=message):
+        list(read(path))
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.ndjson.gz"])

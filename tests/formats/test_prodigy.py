@@ -7,6 +7,7 @@ import pytest
 
 from hardner.errors import FileError
 from hardner.formats import Report, read, write
+from hardner.text import sentences
 from hardner.types import Document, Entity, Sentence, Span
 
 TASK = {
@@ -56,9 +57,21 @@ def test_written_as_prodigy_writes(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("tokens", [True, False])
+def test_a_rejected_span_is_known_not_to_be_a_mention(tmp_path: Path, tokens: bool) -> None:
+    task = {**TASK, "answer": "reject"} | ({} if tokens else {"tokens": []})
+    (tmp_path / "a.jsonl").write_text(json.dumps(task))
+    (document,) = read(tmp_path / "a.jsonl", strict=True)
+    assert document.rejected == DOCUMENT.entities
+    assert not document.entities
+    (sentence,) = sentences(document)
+    assert (sentence.spans, sentence.rejected) == ((), DOCUMENT.sentences[0].spans)
+    assert sentence.state == "partial"
+
+
 @pytest.mark.parametrize("answer", ["reject", "ignore"])
 def test_tasks_that_were_not_accepted_are_left_out(tmp_path: Path, answer: str) -> None:
-    rows = [TASK, {**TASK, "answer": answer}]
+    rows = [TASK, {**TASK, "answer": answer, "spans": []}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     report = Report()
     assert len(list(read(tmp_path / "a.jsonl", report=report))) == 1

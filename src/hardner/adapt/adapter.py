@@ -113,7 +113,7 @@ class Adapter:
         return own + max(own, self.recipe.self_training.steps) * bool(sample.unlabelled)
 
     def _fit(self, samples: Sequence[Sample], on_step: OnStep | None = None) -> Params:
-        labelled, bare, replaced = zip(*map(self._parts, samples), strict=True)
+        labelled, bare, replaced, partial = zip(*map(self._parts, samples), strict=True)
         store = self.encode(samples)
         fitted = fit_samples(
             self.tagger,
@@ -125,6 +125,7 @@ class Adapter:
             negatives=self._rows_of([self._negatives])[0],
             unlabelled=self._rows_of(bare) if any(bare) else None,
             replaced=self._rows_of(replaced) if any(replaced) else None,
+            partial=self._rows_of(partial) if any(partial) else None,
             on_step=on_step,
         )
         return add_o_bias(fitted, o_bias_for(self.recipe, labelled))
@@ -178,13 +179,13 @@ class Adapter:
         return negative_sentences()[: NEGATIVES_PER_STEP_POOL * self.recipe.negatives]
 
     def _parts(self, sample: Sample) -> tuple[Sequence[Sentence], ...]:
-        """What a fit to a sample reads: labelled, unlabelled, with replaced mentions."""
-        bare = [replace(sentence, spans=()) for sentence in sample.unlabelled]
+        """What a fit reads: labelled, unlabelled, with replaced mentions, labelled in part."""
+        bare = [replace(s, spans=(), rejected=(), state="") for s in sample.unlabelled]
         if sample.replaced is not None:
-            return sample.sentences, bare, sample.replaced
+            return sample.sentences, bare, sample.replaced, sample.partial
         seed = seed_of("swaps", *sample.seed)  # the word is hashed: published samples follow it
         made = replace_mentions(sample.sentences, self.recipe.replacements, seed)
-        return sample.sentences, bare, [replacement.sentence for replacement in made]
+        return sample.sentences, bare, [each.sentence for each in made], sample.partial
 
     def _group_size(self, samples: Sequence[Sample]) -> int:
         recipe, (tagger, params) = self.recipe, self.model
@@ -192,6 +193,8 @@ class Adapter:
         shots = max(len(sample.sentences) for sample in samples)
         unlabelled = max(len(sample.unlabelled) for sample in samples)
         words = min(recipe.batch, shots) * longest
+        partial = max(len(sample.partial) for sample in samples)
+        words += min(recipe.partial, partial) * max(longest, LONGEST_UNLABELLED)
         words += min(recipe.self_training.batch, unlabelled) * max(longest, LONGEST_UNLABELLED)
         still = cached_names(upper_tagger(tagger, params, recipe.layers)) if recipe.layers else []
         moving = [p for n, p in params.items() if part_of(n) in recipe.parts and n not in still]

@@ -35,6 +35,9 @@ class Examples:
     sentences: tuple[Sentence, ...]
     notes: tuple[str, ...] = ()
     """Warnings for the user, a line each."""
+    partial: tuple[Sentence, ...] = ()
+    """Those that were labelled in part, with what is known of the label: to learn from, not to be
+    judged on."""
 
     @property
     def mentions(self) -> int:
@@ -123,29 +126,34 @@ def read_unlabelled(given: UnlabelledData) -> Iterator[Sentence]:
             if isinstance(document, Document)
             else (document,)
         )
-        yield from (replace(sentence, spans=()) for sentence in own if sentence.tokens)
+        yield from (replace(s, spans=(), rejected=(), state="") for s in own if s.tokens)
 
 
 def examples(given: Iterable[Sentence], label: str | None = None) -> Examples:
     """The sentences with their mentions of a label, which may be left out if it is the only one.
 
-    Those that were not labelled to their end are left out: they do not say what is no mention.
-    Their order is their own, so that what is learnt does not depend on that of a file.
+    Those that were not labelled to their end stand apart, and are left out where they say nothing
+    of the label. Their order is their own, so that what is learnt does not depend on that of a
+    file.
     """
     held = [sentence for sentence in given if sentence.tokens]
     filled = [sentence for sentence in held if sentence.is_done]
+    begun = [sentence for sentence in held if not sentence.is_done]
     if not filled:
         raise HardnerError("there is no labelled sentence")
     chosen = _chosen(filled, label)
     own = [
         replace(s, spans=tuple(sorted({span for span in s.spans if span.label == chosen})))
-        for s in filled
+        for s in map(_agreeing, filled)
     ]
     flat = [replace(s, spans=tuple(longest_non_overlapping(s.spans))) for s in own]
     once = _once(flat)
+    telling = [s for s in (_known_of(s, chosen) for s in begun) if s.spans or s.rejected]
+    partial = _merged(telling, once)
     nested = sum(len(a.spans) - len(b.spans) for a, b in zip(own, flat, strict=True))
     counts = {
-        "sentences that are not labelled to their end were left out": len(held) - len(filled),
+        "sentences that are not labelled to their end were left out": len(begun) - len(telling),
+        "sentences are labelled in part, and learnt from as far as they are known": len(partial),
         "mentions that lie in or across a longer one were left out": nested,
         "sentences that repeat another were left out": len(flat) - len(once),
         f"sentences of more than {LONGEST_LEARNT} words are learnt in parts": sum(
@@ -161,7 +169,9 @@ def examples(given: Iterable[Sentence], label: str | None = None) -> Examples:
             "a few sentences without one help"
         )
     parts = sorted((part for s in once for part in _cut(s)), key=lambda s: seed_of(*s.tokens))
-    return Examples(chosen, tuple(dict.fromkeys(parts)), tuple(notes))
+    more = sorted((part for s in partial for part in _cut(s)), key=lambda s: seed_of(*s.tokens))
+    said = tuple(s for s in more if s.spans or s.rejected)
+    return Examples(chosen, tuple(dict.fromkeys(parts)), tuple(notes), said)
 
 
 def _chosen(sentences: Sequence[Sentence], label: str | None) -> str:
@@ -182,12 +192,53 @@ def _once(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
     for sentence in sentences:
         first = seen.setdefault(sentence.tokens, sentence)
         if first.spans != sentence.spans:
-            one, other = (_said(s) for s in (first, sentence))
-            differ = (
-                f"it occurs twice and is labelled differently, {one} and {other}; fix one of them"
-            )
-            raise HardnerError(f"{_where(sentence)}: {differ}")
+            raise HardnerError(_differ(first, sentence))
     return tuple(seen.values())
+
+
+def _agreeing(sentence: Sentence) -> Sentence:
+    """A sentence that does not contradict itself."""
+    if both := set(sentence.spans).intersection(sentence.rejected):
+        start, end, label = min(both)
+        words = " ".join(sentence.tokens[start:end])
+        message = f"{words!r} is labelled {label!r} and rejected; take one of them back"
+        raise HardnerError(f"{_where(sentence)}: {message}")
+    return replace(sentence, rejected=()) if sentence.is_done else sentence
+
+
+def _known_of(sentence: Sentence, label: str) -> Sentence:
+    """What a sentence that was labelled in part says of a label."""
+    spans = longest_non_overlapping(sorted({s for s in sentence.spans if s.label == label}))
+    rejected = {span for span in sentence.rejected if span.label == label}
+    return replace(sentence, spans=tuple(spans), rejected=tuple(sorted(rejected)), offsets=None)
+
+
+def _merged(begun: Iterable[Sentence], done: Iterable[Sentence]) -> list[Sentence]:
+    """Each text once, with all that is known of it; none that is labelled to its end as well."""
+    labelled = {sentence.tokens: sentence for sentence in done}
+    found: dict[tuple[str, ...], Sentence] = {}
+    for sentence in begun:
+        if whole := labelled.get(sentence.tokens):
+            if not set(sentence.spans) <= set(whole.spans):
+                raise HardnerError(_differ(whole, sentence))
+            _agreeing(replace(whole, rejected=sentence.rejected))
+            continue
+        first = found.get(sentence.tokens, sentence)
+        spans = tuple(sorted({*first.spans, *sentence.spans}))
+        if len(longest_non_overlapping(spans)) < len(spans):
+            raise HardnerError(_differ(first, sentence))
+        rejected = tuple(sorted({*first.rejected, *sentence.rejected}))
+        both = replace(first, spans=spans, rejected=rejected)
+        found[sentence.tokens] = _agreeing(both)
+    return list(found.values())
+
+
+def _differ(first: Sentence, other: Sentence) -> str:
+    one, two = _said(first), _said(other)
+    return (
+        f"{_where(other)}: it occurs twice and is labelled differently, {one} and {two}; fix one "
+        "of them"
+    )
 
 
 def _cut(sentence: Sentence) -> Iterator[Sentence]:
@@ -198,9 +249,16 @@ def _cut(sentence: Sentence) -> Iterator[Sentence]:
         for span in sentence.spans:
             if span.start < end < span.end:
                 end = span.start if span.start > start else span.end
-        own = (s for s in sentence.spans if start <= s.start and s.end <= end)
-        spans = tuple(s._replace(start=s.start - start, end=s.end - start) for s in own)
-        yield Sentence(sentence.tokens[start:end], spans, sentence.id)
+        spans, rejected = (
+            tuple(
+                s._replace(start=s.start - start, end=s.end - start)
+                for s in given
+                if start <= s.start and s.end <= end
+            )
+            for given in (sentence.spans, sentence.rejected)
+        )
+        tokens, state = sentence.tokens[start:end], "" if sentence.is_done else sentence.state
+        yield Sentence(tokens, spans, sentence.id, state=state, rejected=rejected)
         start = end
 
 

@@ -64,6 +64,7 @@ def fit_samples(
     negatives: Ints | None = None,
     unlabelled: Ints | None = None,
     replaced: Ints | None = None,
+    partial: Ints | None = None,
     on_step: OnStep | None = None,
 ) -> Params:
     """The parameters fitted to each sample: those of the fitted parts have a task axis.
@@ -80,6 +81,7 @@ def fit_samples(
         negatives: Negative sentences that steps draw from, [N], if the recipe wants any.
         unlabelled: Sentences for self-training of each sample, [M, N]; -1 for none.
         replaced: Sentences with replaced mentions of each sample, [M, V]; -1 for none.
+        partial: Sentences labelled in part of each sample, [M, P]; -1 for none.
         on_step: Called after each step.
     """
     if recipe.negatives and (negatives is None or not len(negatives)):
@@ -94,7 +96,7 @@ def fit_samples(
         params = {n: p for n, p in params.items() if n not in cached_names(tagger)}
     learnt = rows if replaced is None else np.concatenate((rows, replaced), axis=1)
     inner = recipe.inner(rows.shape[1])
-    fits = _Fits(tagger, params, store, learnt, recipe, seeds, negatives, inner)
+    fits = _Fits(tagger, params, store, learnt, recipe, seeds, negatives, inner, partial)
     found = fits.averaged(None, on_step)
     if unlabelled is not None:
         with autocast(recipe.precision, store.device):
@@ -114,6 +116,7 @@ class _Fits(NamedTuple):
     seeds: Sequence[int]
     negatives: Ints | None
     inner: InnerLoop
+    partial: Ints | None
 
     def averaged(self, labels: TeacherLabels | None, on_step: OnStep | None) -> Params:
         """The mean of the parameters fitted to each sample in different orders."""
@@ -124,6 +127,7 @@ class _Fits(NamedTuple):
                 for n, p in self.params.items()
             },
             rows=np.repeat(self.rows, ways, axis=0),  # [M * ways, K]
+            partial=None if self.partial is None else np.repeat(self.partial, ways, axis=0),
             seeds=[seed_of(w, seed) if w else seed for seed in self.seeds for w in range(ways)],
         )
         found = many.fitted(labels and labels.repeat(ways), on_step)
@@ -134,7 +138,7 @@ class _Fits(NamedTuple):
 
     def fitted(self, labels: TeacherLabels | None, on_step: OnStep | None) -> Params:
         """The parameters fitted to each sample, and to soft labels if there are any."""
-        tagger, params, store, rows, recipe, seeds, _, inner = self
+        tagger, params, store, rows, recipe, seeds, _, inner, _ = self
         teaching = recipe.self_training
         if labels:
             steps = max(inner.steps, teaching.steps)
@@ -183,6 +187,9 @@ class _Fits(NamedTuple):
             shape = (steps, self.recipe.negatives)
             drawn = [draw.integers(len(self.negatives), size=shape) for draw in draws]
             parts.append(self.negatives[np.stack(drawn, axis=1)])
+        if self.partial is not None:
+            others = [seed_of("partial", seed) for seed in self.seeds]
+            parts.append(length_batches(self.partial, widths, steps, self.recipe.partial, others))
         if labels is None:
             return np.concatenate(parts, axis=2), 0
         others = [seed_of("unlabelled", seed) for seed in self.seeds]
@@ -208,7 +215,7 @@ def length_batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Seque
     if size >= shots:
         return np.broadcast_to(rows, (steps, tasks, shots)).copy()
     each = [own[own >= 0] for own in rows]
-    parts = [ceil(len(own) / size) for own in each]
+    parts = [max(1, ceil(len(own) / size)) for own in each]
     most = max(ceil(len(own) / cut) for own, cut in zip(each, parts, strict=True))
     found = np.full((steps, tasks, most), -1, np.int64)
     for task, (own, cut, seed) in enumerate(zip(each, parts, seeds, strict=True)):

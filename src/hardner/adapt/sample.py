@@ -37,6 +37,9 @@ class Sample:
     """Sentences for self-training; labels that they have are ignored."""
     replaced: tuple[Sentence, ...] | None = None
     """Copies with replaced mentions to learn as well; None: made of the sentences."""
+    partial: tuple[Sentence, ...] = ()
+    """Sentences that were labelled in part: every fit learns from them, none is judged on them, and
+    their mentions are not replaced."""
 
 
 class Fold(NamedTuple):
@@ -58,7 +61,8 @@ def parts_of(sample: Sample, folds: Sequence[Fold], replacements: int) -> list[S
         rows = set(fold.train)
         replaced = tuple(r.sentence for r in made if {r.context, r.donor} <= rows)
         sentences = tuple(sample.sentences[row] for row in fold.train)
-        found.append(Sample(sentences, (*sample.seed, "fold", number), (), replaced))
+        seed = (*sample.seed, "fold", number)
+        found.append(Sample(sentences, seed, (), replaced, sample.partial))
     return found
 
 

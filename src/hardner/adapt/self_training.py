@@ -132,7 +132,10 @@ class TeacherLabels:
             )
             own = Emissions(scores[:, :known], lengths[:, :known], limits)
             other = Emissions(scores[:, known:], lengths[:, known:], limits)
-            hard = tag_loss(tagger.decoder, own, replace(batch, tags=batch.tags[:, :known]))
+            first = slice(known)
+            partial = batch.partial and batch.partial.cut(first)
+            labelled = replace(batch, tags=batch.tags[:, first], partial=partial)
+            hard = tag_loss(tagger.decoder, own, labelled)
             soft = soft_label_loss(tagger.decoder, other, self.of(rows, batch))
             return {"tag": (known * hard + more * soft) / (known + more)}
 

@@ -126,7 +126,7 @@ def adapt_predictor(
     text: tuple[Sentence, ...] = ()
     if unlabelled is not None:
         text = _unlabelled(read_unlabelled(unlabelled), given, predictor.device, seed)
-    sample = Sample(given.sentences, (seed,), text)
+    sample = Sample(given.sentences, (seed,), text, partial=given.partial)
     on_step = _counter(on_progress, count_steps(adapter, sample, folds))
     folded = cross_validate(adapter, sample, folds, on_step)
     # The outcome is that of `adapter.fit([sample])`, but cross-validation has fitted the folds.
@@ -175,7 +175,7 @@ def adapt_predictor(
 
 def _texts(given: Examples) -> frozenset[int]:
     """What a model remembers of the sentences that it has learnt from."""
-    return frozenset(seed_of(*sentence.tokens) for sentence in given.sentences)
+    return frozenset(seed_of(*s.tokens) for s in (*given.sentences, *given.partial))
 
 
 def _taught(predictor: Predictor, given: Examples) -> dict[str, int]:

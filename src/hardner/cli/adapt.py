@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from math import ceil
 from pathlib import Path
@@ -42,7 +42,11 @@ _UNTIMED = 5
 
 def adapt_command(
     labelled: Annotated[
-        str, Argument(metavar="LABELLED", help="Labelled sentences in any format; - is stdin.")
+        list[str],
+        Argument(
+            metavar="LABELLED...",
+            help="Labelled sentences in any format, and answers of hardner review; - is stdin.",
+        ),
     ],
     out: Annotated[Path, Option(metavar="DIR", help="Folder for the new model.")],
     label: Annotated[
@@ -82,6 +86,7 @@ def adapt_command(
     - `hardner adapt examples/devices-train.jsonl --label Device --out device-model`
     - `hardner adapt devices.tsv --out device-model --test more.tsv --unlabelled abstracts.txt`
     - `hardner adapt brat-folder/ --label Device --keep --out larger-model --json`
+    - `hardner adapt devices.tsv answers.jsonl --out device-model` (after `hardner review`)
     """
     from hardner.adapt.workflow import adapt_predictor
     from hardner.tag.predictor import Predictor
@@ -91,7 +96,7 @@ def adapt_command(
         with message_on_interrupt("interrupted; nothing was written"):
             check_model_folder(out, force)
             given = _labelled(labelled, label, source_format)
-            tested = _labelled(test, given.label, source_format) if test else None
+            tested = _labelled([test], given.label, source_format) if test else None
             more = _unlabelled(unlabelled, source_format) if unlabelled else None
             start = Predictor.load(model, device)
             progress = progress_bar()
@@ -105,7 +110,7 @@ def adapt_command(
             with progress:
                 predictor, report = adapt_predictor(
                     start,
-                    given.sentences,
+                    [*given.sentences, *given.partial],
                     given.label,
                     unlabelled=more,
                     keep=keep,
@@ -125,16 +130,19 @@ def adapt_command(
             typer.echo(line)
 
 
-def _labelled(path: str, label: str | None, format: str | None) -> "Examples":
+def _labelled(paths: Sequence[str], label: str | None, format: str | None) -> "Examples":
     from hardner.adapt.examples import examples, read_labelled
 
     report = Report()
+    held: list[Sentence] = []
     try:
-        found = examples(read_labelled(path, label, format=format, report=report), label)
+        for path in paths:
+            held += read_labelled(path, label, format=format, report=report)
+        found = examples(held, label)
     except FileError:
         raise
     except HardnerError as error:
-        raise FileError(shown_path(path), str(error)) from None
+        raise FileError(", ".join(map(str, map(shown_path, paths))), str(error)) from None
     warn(report.lines())
     return found
 

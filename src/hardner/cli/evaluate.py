@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _PROTOCOLS = (
     "few-shot, heterogeneous, homogeneous, ratios, homogeneous-ratios, full, multitask-3, "
-    "multitask-4, shares"
+    "multitask-4, shares, running, running-devel"
 )
 _KEPT = "interrupted; what was scored and trained is kept, and the same command goes on"
 
@@ -105,6 +105,7 @@ def evaluate_command(
     - `hardner evaluate runs/hgda-disease runs/hgda-gene --root ../shared/corpora`
     - `hardner evaluate runs/hgda-disease --corpora NCBI-disease --shots 5,10 --samples 3`
     - `hardner evaluate runs/hgda-disease --unlabelled 1200`
+    - `hardner evaluate MODEL --protocol running --preset quick --shots 20`
     - `hardner evaluate multitask/heterogeneous --protocol ratios --name In-Domain`
     - `hardner evaluate runs/hgda-disease --engine ray --address 10.0.0.1:6379`
     """

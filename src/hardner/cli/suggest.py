@@ -17,7 +17,7 @@ from hardner.formats import Report, read, write
 from hardner.formats.format import Place
 from hardner.formats.jsonl import encode_document
 from hardner.text import sentences, tokenize
-from hardner.types import Document, Entity, Sentence
+from hardner.types import Document, Entity, Offset, Sentence
 
 if TYPE_CHECKING:
     from hardner.tag.suggest import Suggestion
@@ -74,10 +74,10 @@ def suggest_command(
 
     found = suggest_sentences(
         predictor,
-        watched(_sentences(texts, source_format)),
+        watched(bare_sentences(texts, source_format)),
         count,
         label=label,
-        known=_sentences(exclude or [], None),
+        known=bare_sentences(exclude or [], None),
     )
     if overlong:
         warn([f"{overlong:,} sentences of more than {MOST_WORDS} words not considered"])
@@ -93,26 +93,32 @@ def suggest_command(
         _show(found)
 
 
-def _sentences(paths: Iterable[str], format: str | None) -> Iterator[Sentence]:
+def bare_sentences(paths: Iterable[str], format: str | None) -> Iterator[Sentence]:
     """The sentences of some files, without their labels."""
     for path in paths:
         for document in read(path, format, report=Report()):
             yield from sentences(replace(document, entities=()))
 
 
-def _document(suggestion: "Suggestion") -> Document:
-    """The sentence as a document; with its tokens where tokenising the text gives others."""
-    sentence = suggestion.sentence
+def sentence_as_document(sentence: Sentence) -> tuple[str, list[Offset]]:
+    """The text of a sentence by itself, and where its tokens stand in it."""
     offsets = _offsets(sentence)
     ends = (0, *(end for _, end in offsets))
     parts = zip(sentence.tokens, offsets, ends, strict=False)
     text = "".join(" " * (start - before) + token for token, (start, _), before in parts)
+    return text, offsets
+
+
+def _document(suggestion: "Suggestion") -> Document:
+    """The sentence as a document; with its tokens where tokenising the text gives others."""
+    sentence = suggestion.sentence
+    text, offsets = sentence_as_document(sentence)
     same = offsets == list(tokenize(text))
     kept = replace(sentence, spans=(), offsets=tuple(offsets))
     return Document(sentence.id, text, sentences=() if same else (kept,))
 
 
-def _offsets(sentence: Sentence) -> list[tuple[int, int]]:
+def _offsets(sentence: Sentence) -> list[Offset]:
     """Of the tokens in the sentence's own text; tokens without offsets are a space apart."""
     if sentence.offsets:
         first = sentence.offsets[0][0]

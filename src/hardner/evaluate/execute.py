@@ -8,7 +8,7 @@ from statistics import fmean
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.errors import write_predictions
-from hardner.evaluate.protocols import Protocol, SampleBook, Size, draw_sample
+from hardner.evaluate.protocols import Protocol, SampleBook, Size, as_tested, draw_sample
 from hardner.evaluate.results import (
     Result,
     ResultFile,
@@ -52,7 +52,7 @@ def execute(protocol: Protocol, system: System, folders: EvaluationFolders) -> I
     joint = protocol.together and system.train == "sources and target"
     corpora = Corpora.under(folders.root, folders.catalogue)
     for names in [protocol.targets] if joint else [(name,) for name in protocol.targets]:
-        targets = [corpora.load(name) for name in names]
+        targets = [as_tested(protocol, corpora.load(name)) for name in names]
         for corpus in targets:
             if not corpus.test:
                 raise HardnerError(f"{corpus.name} has no test sentences")
@@ -96,7 +96,9 @@ class _Evaluation:
                 continue
             if runner is None:  # made late: it may train a model
                 kept, unlabelled = self.folders.predictions, protocol.unlabelled
-                runner = runner_for(self.system, targets, pools, kept, unlabelled)
+                runner = runner_for(
+                    self.system, targets, pools, kept, unlabelled, protocol.forecast
+                )
             for scored in runner(size, {s: drawn[s] for s in sorted(missing)}):
                 yield self._keep(scored, size, unscored[scored.corpus.name])
 
@@ -128,7 +130,7 @@ class _Evaluation:
 
     def _keep(self, scored: ScoredSamples, size: Size, unscored: Mapping[int, Result]) -> CellDone:
         results = []
-        for sample, labels in zip(scored.samples, scored.scores, strict=True):
+        for place, (sample, labels) in enumerate(zip(scored.samples, scored.scores, strict=True)):
             whole = sum(labels.values(), ErrorCounts())
             several = labels if len(labels) > 1 else {}
             result = replace(
@@ -139,6 +141,9 @@ class _Evaluation:
                 seconds=round(scored.seconds, 3),
                 vectors_hash=self.system.vectors_hash,
                 encoder_hash=self.system.encoder_hash,
+                bearing=scored.bearing[place] if scored.bearing else (),
+                expected=scored.expected[place] if scored.expected else (),
+                tested=len(scored.corpus.test),
             )
             results.append(result)
         if scored.predictions:

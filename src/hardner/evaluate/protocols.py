@@ -6,16 +6,16 @@ A sample is the same for every system.
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
 from hardner.catalogue import BENCHMARK
-from hardner.episodes import few_shot
+from hardner.episodes import distinct, few_shot, random_numbers
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write, read_json
-from hardner.types import Sentence
+from hardner.types import Corpus, Sentence
 
 Size = int | float
 """A number of sentences, or a share of up to 1.0 of all sentences."""
@@ -49,6 +49,12 @@ class Protocol:
     """Whether samples are drawn from all sentences, not only those with an entity; shares are."""
     unlabelled: int = 0
     """Sentences of a target that are learnt from without their labels, beside each sample."""
+    tested: Literal["devel", "test"] = "test"
+    """The target's split that models are scored on."""
+    most_tested: int = 0
+    """Of its sentences, score on a random sample of so many, the same for all; 0: all."""
+    forecast: bool = False
+    """Whether cross-validation within the sample says beforehand what to expect."""
 
 
 def _load_protocols() -> dict[str, Protocol]:
@@ -87,6 +93,16 @@ def draw_sample(
         return tuple(range(len(sentences)))
     shots = size if isinstance(size, int) else max(1, round(size * len(sentences)))
     return few_shot(corpus, sentences, shots, sample, natural=natural or isinstance(size, float))
+
+
+def as_tested(plan: Protocol, corpus: Corpus) -> Corpus:
+    """The corpus with those sentences as its test set that a protocol scores on."""
+    split: tuple[Sentence, ...] = getattr(corpus, plan.tested)
+    if plan.most_tested and len(split) > plan.most_tested:
+        source = random_numbers("tested", corpus.name.partition(":")[0])
+        rows = sorted(distinct(len(split), plan.most_tested, source))
+        split = tuple(split[row] for row in rows)
+    return replace(corpus, test=split)
 
 
 class SampleBook:

@@ -62,6 +62,12 @@ class Result:
     encoder_hash: str = ""
     """Of the weights that were there at first: the model's, or those that its training began with;
     empty where training began at random, and in lines older than this."""
+    bearing: tuple[_Count, ...] = ()
+    """tp, fp and fn on those sentences that hold a mention."""
+    expected: tuple[float, ...] = ()
+    """The F1 that was forecast, with the ends of its interval, if it was."""
+    tested: _Count = 0
+    """Sentences that it was scored on; 0 in lines older than this."""
 
     @property
     def score(self) -> Score:

@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from typing import NamedTuple
 
 from hardner.adapt.adapter import Adapter, params_of_sample
-from hardner.adapt.sample import Sample, negative_sentences
+from hardner.adapt.forecast import cross_validate, forecast
+from hardner.adapt.sample import FOLDS, Sample, negative_sentences
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences
 from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import Size
-from hardner.evaluate.score import ErrorCounts, Scorer
+from hardner.evaluate.score import ErrorCounts, Scorer, score
 from hardner.evaluate.system import SampleDraw, System, for_corpus, with_word_vectors
 from hardner.model.tagger import Model
 from hardner.tag.predictor import Predictor
@@ -33,6 +35,10 @@ class ScoredSamples(NamedTuple):
     """Of each sample, the spans of each test sentence; empty if not asked for."""
     seconds: float
     """Per sample."""
+    bearing: Sequence[tuple[int, ...]] = ()
+    """Of each sample, tp, fp and fn on the sentences that hold a mention, if they were counted."""
+    expected: Sequence[tuple[float, ...]] = ()
+    """Of each sample, the F1 that was forecast, with its interval; empty where none was."""
 
 
 Runner = Callable[[Size, Drawn], Iterator[ScoredSamples]]
@@ -40,7 +46,12 @@ Runner = Callable[[Size, Drawn], Iterator[ScoredSamples]]
 
 
 def runner_for(
-    system: System, found: Sequence[Corpus], pools: Pools, predictions: bool, unlabelled: int = 0
+    system: System,
+    found: Sequence[Corpus],
+    pools: Pools,
+    predictions: bool,
+    unlabelled: int = 0,
+    forecasts: bool = False,
 ) -> Runner:
     """The way that a system is scored on some corpora."""
     trained = system.train in ("target", "sources and target")
@@ -51,12 +62,18 @@ def runner_for(
         return trained_runner(system, found, pools, predictions)
     (corpus,) = found
     if system.adapt:
-        return fitted_runner(system, corpus, pools[corpus.name], predictions, unlabelled)
+        pool = pools[corpus.name]
+        return fitted_runner(system, corpus, pool, predictions, unlabelled, forecasts)
     return unchanged_runner(system, corpus, predictions)
 
 
 def fitted_runner(
-    system: System, corpus: Corpus, pool: Sequence[Sentence], predictions: bool, unlabelled: int = 0
+    system: System,
+    corpus: Corpus,
+    pool: Sequence[Sentence],
+    predictions: bool,
+    unlabelled: int = 0,
+    forecasts: bool = False,
 ) -> Runner:
     """One model, fitted to each sample with a new decoder, as `hardner adapt` does."""
     usable = usable_sentences(pool) if unlabelled else []
@@ -90,10 +107,30 @@ def fitted_runner(
             scores = [scorer.breakdown(spans) for spans in found]
             seconds = (time.perf_counter() - began) / len(some)
             chosen = tuple(numbers[sample] for sample in some)
-            yield ScoredSamples(corpus, chosen, scores, found if predictions else [], seconds)
+            kept = found if predictions else []
+            bearing = [astuple(score(*_where_mentions_are(corpus, own))) for own in found]
+            expected = [_expected(adapter, sample) for sample in some] if forecasts else []
+            yield ScoredSamples(corpus, chosen, scores, kept, seconds, bearing, expected)
             began = time.perf_counter()
 
     return run
+
+
+def _where_mentions_are(
+    corpus: Corpus, found: Sequence[Sequence[Span]]
+) -> tuple[list[Sequence[Span]], list[Sequence[Span]]]:
+    """What is right and what was found in the test sentences that hold a mention."""
+    pairs = [(s.spans, own) for s, own in zip(corpus.test, found, strict=True) if s.spans]
+    return [right for right, _ in pairs], [own for _, own in pairs]
+
+
+def _expected(adapter: Adapter, sample: Sample) -> tuple[float, ...]:
+    """The forecast F1 and its interval; empty where too few mentions can be held out."""
+    folded = cross_validate(adapter, sample, FOLDS)
+    if folded is None:
+        return ()
+    f1 = forecast(folded.large, folded.small, len(sample.sentences)).f1
+    return tuple(round(value, 5) for value in (f1.value, f1.low, f1.high))
 
 
 def unchanged_runner(system: System, corpus: Corpus, predictions: bool) -> Runner:

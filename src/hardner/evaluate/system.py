@@ -158,6 +158,8 @@ def make_system(
         # Newer than the first results, whose configurations must still hash to the same key.
         if fitted and not fitted[later]:
             del fitted[later]
+    if fitted:  # matters only where sentences are labelled in part
+        del fitted["partial"]
     return System(
         method=name or (_method_name(experiment, adapt) if experiment else ""),
         encoder=kind,

@@ -1,7 +1,8 @@
 """JSON of annotation tools: Prodigy, doccano and Label Studio.
 
 Prodigy's lines are ``{"text": "…", "spans": [{"start": 0, "end": 5, "label": "Device"}]}``;
-``tokens``, where a task has them, become one sentence.
+``tokens``, where a task has them, become one sentence. A task with one span that is answered with
+``"reject"`` says that this is no mention, and nothing of the rest.
 
 doccano's are ``{"id": 1, "text": "…", "label": [[0, 5, "Device"]], "Comments": []}``; read as well:
 ``labels``, and the export with relations, whose ``entities`` have a ``start_offset``.
@@ -10,21 +11,26 @@ Label Studio's are ``{"data": {"text": "…"}, "annotations": […]}``, in lines
 well: the short export (JSON-MIN), whose ``label`` holds the regions.
 """
 
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from hardner.formats.format import Place, Report
 from hardner.formats.json_records import Dialect, Record, json_format
 from hardner.formats.mention import make_mention, make_sentences, parse_range
+from hardner.text import sentences
 from hardner.types import Document, Entity, Offset
 
 
 def _decode_prodigy(record: Record, report: Report) -> Document | None:
-    if (answer := record.string("answer")) not in ("", "accept"):
+    answer, spans = record.string("answer"), record.records("spans")
+    # Of several, no one can say which is wrong.
+    is_rejected = answer == "reject" and len(spans) == 1
+    if not is_rejected and answer not in ("", "accept"):
         report.add(f"task answered with {answer!r} left out", record.place)
         return None
     text = record.text()
-    entities = tuple(span.entity(text) for span in record.records("spans"))
+    entities = tuple(span.entity(text) for span in spans)
     offsets = []
     for token in record.records("tokens"):
         start, end = token.range()
@@ -37,7 +43,11 @@ def _decode_prodigy(record: Record, report: Report) -> Document | None:
     if meta.keys() - {"id"}:
         report.note("field 'meta' not kept, except its id", record.place)
     name = Record(meta, record.place).string("id") or record.string("id")
-    return Document(name, text, entities, make_sentences(text, [offsets], entities))
+    if not is_rejected:
+        return Document(name, text, entities, make_sentences(text, [offsets], entities))
+    bare = (replace(s, state="partial") for s in make_sentences(text, [offsets], ()))
+    whole = Document(name, text, sentences=tuple(bare), rejected=entities)
+    return replace(whole, sentences=sentences(whole)) if whole.sentences else whole
 
 
 def _encode_prodigy(document: Document, report: Report, place: Place) -> dict[str, Any]:

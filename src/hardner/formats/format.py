@@ -12,6 +12,7 @@ from hardner.types import Document
 
 HOLDABLE = (
     *("ids", "passages", "sentences", "states", "scores", "identifiers", "overlaps", "fragments"),
+    "rejected",
 )
 """What only some formats can hold beside a text and its labelled mentions."""
 

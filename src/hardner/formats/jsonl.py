@@ -28,6 +28,8 @@ def encode_document(document: Document, report: Report, place: Place) -> dict[st
         "text": document.text,
         "entities": [_encode_entity(entity) for entity in document.entities],
     }
+    if document.rejected:
+        record["rejected"] = [_encode_entity(entity) for entity in document.rejected]
     if document.held_out:
         record["held_out"] = True
     if document.sentences:
@@ -52,6 +54,8 @@ def _encode_sentence(sentence: Sentence) -> dict[str, Any]:
     item = {key: getattr(sentence, key) for key in ("id", "tokens", "spans")}
     if sentence.state:
         item["state"] = sentence.state
+    if sentence.rejected:
+        item["rejected"] = sentence.rejected
     return item if sentence.offsets is None else {**item, "offsets": sentence.offsets}
 
 
@@ -65,6 +69,7 @@ def decode_document(record: Record, report: Report) -> Document:
         tuple(_decode_sentence(item) for item in record.records("sentences")),
         tuple(Passage(*item.range(), item.string("kind")) for item in record.records("passages")),
         record.fields.get("held_out") is True,
+        tuple(item.entity(text) for item in record.records("rejected")),
     )
 
 
@@ -77,7 +82,9 @@ def _decode_sentence(record: Record) -> Sentence:
         raise place.error(f"{len(tokens)} tokens and {len(offsets)} offsets in a sentence")
     if (state := record.string("state")) not in ("", *STATES):
         raise place.error(f'"state" is {short(state)}; known are {", ".join(STATES)}')
-    return Sentence(tokens, spans, record.string("id"), offsets if given else None, state)
+    rejected = tuple(Span(*triple) for triple in record.triples("rejected"))
+    own = offsets if given else None
+    return Sentence(tokens, spans, record.string("id"), own, state, rejected)
 
 
 def _decode_tokens(record: Record, report: Report) -> Document:
@@ -124,8 +131,12 @@ JSONL = json_format(
         decode=_decode_tokens,
     ),
     Dialect(
-        fields=frozenset({"id", "text", "entities", "sentences", "passages", "held_out"}),
-        recognises=lambda fields: "entities" in fields or "passages" in fields,
+        fields=frozenset(
+            {"id", "text", "entities", "rejected", "sentences", "passages", "held_out"}
+        ),
+        recognises=lambda fields: (
+            not fields.keys().isdisjoint({"entities", "rejected", "passages"})
+        ),
         decode=decode_document,
         encode=encode_document,
     ),

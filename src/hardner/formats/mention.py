@@ -67,7 +67,7 @@ def check_document(document: Document, place: Place) -> None:
         code = ord(error.object[error.start])
         message = f"holds U+{code:04X}, a lone surrogate (half a character), which no file can hold"
         raise place.error(message) from None
-    for entity in document.entities:
+    for entity in (*document.entities, *document.rejected):
         label, quoted = entity.label, entity.text
         made = make_mention(place, text, entity.ranges, label, quoted=quoted, score=entity.score)
         if (made.start, made.end) != (entity.start, entity.end):
@@ -81,7 +81,7 @@ def check_document(document: Document, place: Place) -> None:
             _check_range(start, end, text, place)
         if offsets and sentence.tokens != tuple(text[start:end] for start, end in offsets):
             raise place.error(f"the tokens of sentence {sentence.id!r} are not those of its text")
-        for span in sentence.spans:
+        for span in (*sentence.spans, *sentence.rejected):
             if not 0 <= span.start < span.end <= len(sentence.tokens):
                 raise place.error(f"{span} lies outside its {len(sentence.tokens)} tokens")
 
@@ -89,12 +89,13 @@ def check_document(document: Document, place: Place) -> None:
 def _strings(document: Document) -> Iterator[str]:
     """Every string of the document that is not a part of another."""
     yield from (document.id, document.text)
-    for entity in document.entities:
+    for entity in (*document.entities, *document.rejected):
         yield from (entity.label, entity.identifier)
     for passage in document.passages:
         yield passage.kind
     for sentence in document.sentences:
-        yield from (sentence.id, *sentence.tokens, *(span.label for span in sentence.spans))
+        labelled = (*sentence.spans, *sentence.rejected)
+        yield from (sentence.id, *sentence.tokens, *(span.label for span in labelled))
 
 
 def fit_document(document: Document, format: Format, report: Report, place: Place) -> Document:
@@ -110,6 +111,11 @@ def fit_document(document: Document, format: Format, report: Report, place: Plac
     unfinished = sum(not sentence.is_done for sentence in document.sentences)
     if unfinished and "states" not in holds:
         report.add("sentence not labelled to its end written as if it was", place, unfinished)
+    if "rejected" not in holds:
+        noted = sum(len(sentence.rejected) for sentence in document.sentences)
+        if noted := max(noted, len(document.rejected)):
+            report.add("rejected mention left out", place, noted)
+        document = replace(document, rejected=())
     kept = []
     for entity in document.entities:
         if entity.fragments and "fragments" not in holds:

@@ -108,5 +108,5 @@ PARQUET = Format(
     "Parquet, a document a row (needs hardner[ray])",
     _read,
     _write,
-    holds=frozenset(HOLDABLE) - {"sentences", "states"},
+    holds=frozenset(HOLDABLE) - {"sentences", "states", "rejected"},
 )

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn.functional import pad
 
+from hardner.batch import PartialLabels
 from hardner.model.crf_forward import (
     FLOOR,
     Posterior,
@@ -81,12 +82,19 @@ def crf_loss(
     start: Tensor,
     end: Tensor,
     tags: Tensor,
+    partial: PartialLabels | None = None,
 ) -> Tensor:
-    """The negative log-likelihood of ``tags`` [M, B, T], never below 0: [M, B]."""
+    """The negative log-likelihood of ``tags`` [M, B, T], never below 0: [M, B].
+
+    Of a sentence that was labelled in part, that of all paths that agree with what is known of it.
+    """
     chain = linear_chain(emissions, lengths, transitions, start, end)
     mask = mask_of(lengths, emissions.shape[2])
     # -log p(y) = log Z - score(y); the offset is in both and cancels.
-    value = _log_partition(chain) - _path_score(chain, tags, mask)
+    right = _path_score(chain, tags, mask)
+    if partial:
+        right = torch.where(partial.there, log_sum_of_known(chain, partial), right)
+    value = _log_partition(chain) - right
     rounding = value.detach().clamp(max=0)
     return (value - rounding).to(emissions.dtype)
 
@@ -133,6 +141,22 @@ def _path_score(chain: LinearChain, tags: Tensor, mask: Tensor) -> Tensor:
     return as_precise(scores).sum(-1)
 
 
+def log_sum_of_known(chain: LinearChain, partial: PartialLabels) -> Tensor:
+    """The log of the sum over the paths that agree with what is known, less the offset: [M, B].
+
+    By joining stretches over the tags of all tracks, in log-space.
+    """
+    emissions, steps, rules = chain.emissions, chain.steps, partial.table
+    size = steps.shape[-1]
+    outside = pad(emissions.new_zeros(1), (size - 1, 0), value=-torch.inf)  # behind the last token
+    longer = torch.cat((emissions, outside.expand_as(emissions[:, :, :1])), dim=2)
+    every = steps[:, None, None] + longer.unsqueeze(-2)  # [M, B, T + 1, S, S]
+    tracks = rules.shape[-1] // size
+    scores = as_precise(every.repeat(1, 1, 1, tracks, tracks) + rules[partial.steps])
+    whole = join_stretches(scores.clamp(min=FLOOR), torch.logsumexp)[-1]  # [M, B, 1, N, N]
+    return whole[:, :, 0, size - 1, size - 1]
+
+
 @torch.no_grad()
 def viterbi(
     emissions: Tensor, lengths: Tensor, transitions: Tensor, start: Tensor, end: Tensor
@@ -175,7 +199,7 @@ def _one_by_one(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
 
 def _by_halves(emissions: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
     """By joining stretches, then choosing the tag in the middle of each, the longest first."""
-    levels = join_stretches(emissions, steps, torch.amax)
+    levels = join_stretches(steps[:, None, None] + emissions.unsqueeze(-2), torch.amax)
     outside = steps.shape[-1] - 1
     best, last = (levels[-1][:, :, :, outside] + steps[:, None, None, :, -1]).max(-1)  # [M, B, 1]
     ahead = torch.full_like(last, outside)

@@ -225,7 +225,7 @@ def parallel_sweep(emissions: Tensor, steps: Tensor) -> ParallelPosterior:
     """In log2 T rounds; memory grows with S ** 3."""
     emissions = as_precise(emissions).clamp(min=FLOOR)
     steps = as_precise(steps).clamp(min=FLOOR)
-    levels = join_stretches(emissions, steps, _log_sums)
+    levels = join_stretches(steps[:, None, None] + emissions.unsqueeze(-2), _log_sums)
     return ParallelPosterior(levels, levels[-1][:, :, 0, -1] + steps[:, None, :, -1])
 
 
@@ -239,19 +239,17 @@ def too_many_tags(emissions: Tensor) -> bool:
     return tasks * rows * (width // 2) * tags**3 > _MOST_CELLS
 
 
-def join_stretches(
-    emissions: Tensor, steps: Tensor, reduce: Callable[[Tensor, int], Tensor]
-) -> list[Tensor]:
+def join_stretches(tokens: Tensor, reduce: Callable[[Tensor, int], Tensor]) -> list[Tensor]:
     """Scores of stretches of 1, 2, 4, ... tokens, from the tag before to the last.
 
-    A token is a matrix of scores from the tag before it to its own; stretches join by a matrix
-    product in which sums stand for products, and log-sums (or maxima) for sums. That is
-    associative, so that T tokens take log2 T rounds.
+    A token is a matrix of scores from the tag before it to its own, so that ``tokens`` are
+    [M, B, T, S, S]; stretches join by a matrix product in which sums stand for products, and
+    log-sums (or maxima) for sums. That is associative, so that T tokens take log2 T rounds.
 
     Returns:
         [M, B, ceil(T / 2 ** depth), S, S] at each depth.
     """
-    levels = [steps[:, None, None] + emissions.unsqueeze(-2)]
+    levels = [tokens]
     while levels[-1].shape[2] > 1:
         left, right, alone = halves(levels[-1])
         joined = reduce(left.unsqueeze(-1) + right.unsqueeze(-3), -2)  # over [M, B, n, S, S, S]

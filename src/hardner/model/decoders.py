@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Batch, TagSet
-from hardner.model.crf import crf_loss
+from hardner.model.crf import crf_loss, linear_chain, log_sum_of_known
 from hardner.model.encoders import Encoded
 from hardner.model.heads import cross_entropy
 from hardner.model.layers import Params, linear, mask_of, mean_over, uniform
@@ -101,18 +101,29 @@ def tag_loss(kind: DecoderKind, emissions: Emissions, batch: Batch) -> Tensor:
     """The tagging loss of each task, [M].
 
     CRF: negative log-likelihood of a sentence, averaged over sentences. Softmax: cross-entropy of
-    a word over the tags of the domain, averaged over words whose tag the decoder can give.
+    a word over the tags of the domain, averaged over words whose tag the decoder can give; a
+    sentence that was labelled in part weighs as much as the steps of which something is known.
     """
     scores, lengths, chain = emissions
     scores = scores.float() if scores.dtype.itemsize < 4 else scores  # a softmax needs the digits
     tags = batch.tags.expand(scores.shape[:3])
     if kind == "crf":
-        return mean_over(crf_loss(scores, lengths, *chain, tags), lengths > 0)
+        return mean_over(crf_loss(scores, lengths, *chain, tags, batch.partial), lengths > 0)
     foreign = chain.transitions.amax(1) == FORBIDDEN  # [M, C]: no tag may come before it
-    values = cross_entropy(scores.masked_fill(foreign[:, None, None], UNSHOWN), tags)
+    given = scores.masked_fill(foreign[:, None, None], UNSHOWN)
+    values = cross_entropy(given, tags)
     # Left out: gold tags that the decoder cannot give, as the support showed none of them.
     known = scores.detach().gather(-1, tags.unsqueeze(-1)).squeeze(-1) > UNSHOWN / 2
-    return mean_over(values, mask_of(lengths, values.shape[2]) & known)
+    counted = mask_of(lengths, values.shape[2]) & known
+    if batch.partial is None:
+        return mean_over(values, counted)
+    there, steps, _ = batch.partial
+    counted = counted & ~there.unsqueeze(-1)
+    free = (torch.zeros_like(score) for score in chain)  # each word is a choice of its own
+    apart = linear_chain(given.log_softmax(-1), lengths, *free)
+    missed = -(log_sum_of_known(apart, batch.partial) + apart.offset).to(values.dtype) * there
+    weight = counted.sum((1, 2)) + ((steps > 0) & there.unsqueeze(-1)).sum((1, 2))
+    return ((values * counted).sum((1, 2)) + missed.sum(1)) / weight.clamp(min=1)
 
 
 def prototypes(encoded: Encoded, batch: Batch, tags: int) -> Params:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from hardner.batch import Ints, Store, TagSet, bucket, group_by_width
 from hardner.model.crf import Runs, run_marginals, viterbi
@@ -22,7 +23,7 @@ from hardner.model.layers import SCORING, Params, part_of
 from hardner.model.onnx import OnnxEncoder
 from hardner.model.runtime import cpu_has_bfloat16
 from hardner.model.tagger import Tagger
-from hardner.schemes import tags_to_spans
+from hardner.schemes import continues
 from hardner.tag.uncertainty import Uncertainty, head_uncertainties
 from hardner.tag.windows import ScoredMention, TagRun, Window, tag_runs
 from hardner.types import Sentence
@@ -255,10 +256,5 @@ def _continues(tag_set: TagSet, width: int) -> Tensor:
 
     Tags stand in the same order in every tag set of a scheme, so the richest one serves all.
     """
-    names = tag_set.tags
-    table = torch.zeros(width, width, dtype=torch.bool)
-    for i, left in enumerate(names):
-        for j, right in enumerate(names):
-            spans, _ = tags_to_spans((left, right), tag_set.scheme)
-            table[i, j] = any(span.end - span.start == 2 for span in spans)
-    return table
+    found = torch.tensor(continues(tag_set.tags))
+    return pad(found, (0, width - len(found)) * 2)
