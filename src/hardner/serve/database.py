@@ -6,7 +6,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -134,18 +134,17 @@ def _connect(path: Path) -> Database:
 
 def _open(path: Path) -> Database:
     """A connection to a project that is whole and of this version."""
-    database = _connect(path)
     try:
-        _check_pages(database)
-        _update_tables(database, path)
-        _check_lists(database)
-    except BaseException as error:
-        database.close()
-        if isinstance(error, sqlite3.OperationalError):  # such as: the disk is full
-            raise FileError(path, f"cannot be opened: {error}") from None
-        if isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError):
-            raise FileError(path, "is damaged; go on with a copy from before") from None
-        raise
+        with ExitStack() as unless_opened:
+            database = unless_opened.enter_context(closing(_connect(path)))
+            _check_pages(database)
+            _update_tables(database, path)
+            _check_lists(database)
+            unless_opened.pop_all()
+    except sqlite3.OperationalError as error:  # such as: the disk is full
+        raise FileError(path, f"cannot be opened: {error}") from None
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        raise FileError(path, "is damaged; go on with a copy from before") from None
     return database
 
 
