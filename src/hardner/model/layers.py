@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 _BLOCK, _PADDED_ROWS = 512, 32
-"""Rows of a product in blocks: a block's, and what those of the last are padded to a multiple of."""
+"""Rows of a product in blocks: of a block, and a divisor of those of the last one."""
 
 Params = dict[str, Tensor]
 """Parameters by dotted name; the first word is the part they belong to (encoder, decoder, …)."""
