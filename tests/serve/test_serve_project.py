@@ -189,6 +189,11 @@ DAMAGE = {
     "an undo without end": """INSERT INTO events (id, at, kind, target) VALUES
         (90, '', 'undo', 91), (91, '', 'undo', 90)""",
     "a file elsewhere": "INSERT INTO files VALUES (1, '../elsewhere', x'00')",
+    "a file of no name": "INSERT INTO files VALUES (1, char(0), x'00')",
+    "another default": """PRAGMA writable_schema = ON; UPDATE sqlite_schema
+        SET sql = replace(sql, 'DEFAULT 0', 'DEFAULT 1') WHERE name = 'types'""",
+    "a result that is none": """INSERT INTO runs (state, started, sentences, mentions, types,
+        result) VALUES ('done', '', 1, 1, '[]', 'null')""",
     "a result without scores": """INSERT INTO runs (state, started, sentences, mentions, types,
         result) VALUES ('done', '', 1, 1, '[]', '{"held_out": {}}')""",
 }
@@ -201,7 +206,7 @@ def test_rows_that_hardner_does_not_write_are_refused(tmp_path, damage):
         add(web, TEXT)
     path = settings(tmp_path).project
     with closing(sqlite3.connect(path)) as database, database:
-        database.execute(damage)
+        database.executescript(damage)
     held = path.read_bytes()
     with pytest.raises(FileError, match="is damaged; go on with a copy from before"):
         ProjectDatabase(path)
