@@ -27,6 +27,7 @@ from hardner.files import sha256
 from hardner.folders import atomic_folder
 
 CONFIG = "config.json"
+CHECKSUM = "checksum"
 _FORMAT = "hardner model"
 _VERSION = 2
 """Of folders with matrices in 8 bits, which the readers of version 1 would misread."""
@@ -245,6 +246,22 @@ def _read_manifest(folder: Path) -> _Manifest:
     ):
         raise FileError(path, "damaged: its lists of tensors and files disagree")
     return manifest
+
+
+def with_checksum(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration whose values can be told from others later."""
+    return {**config, CHECKSUM: _sum(config)}
+
+
+def agrees_with_checksum(config: Mapping[str, Any]) -> bool:
+    """Whether it holds what it was made with; older ones cannot say otherwise."""
+    own = {name: value for name, value in config.items() if name != CHECKSUM}
+    return CHECKSUM not in config or config[CHECKSUM] == _sum(own)
+
+
+def _sum(config: Mapping[str, Any]) -> str:
+    text = json.dumps(config, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -214,6 +214,13 @@ def test_small_files_that_unpack_to_much(
     refused(tmp_path / name, "unpacks to more than .* bytes; split it")
 
 
+def test_a_docbin_of_many_small_sentences(tmp_path: Path) -> None:
+    """Less than it may unpack to otherwise: spaCy makes fifty times as many bytes of these."""
+    path = packed_docbin(tmp_path / "a.spacy", {**DOCBIN, "tokens": bytes(5_000_000)})
+    assert path.stat().st_size < 10_000
+    refused(path, "unpacks to more than 4,000,000 bytes; split it")
+
+
 @pytest.mark.parametrize("values", [[[1, 2]], [["a"]], [[{"start": 0.5}]], [[[3]]], [b"x"], [1.5]])
 @pytest.mark.parametrize("column", ["entities", "passages", "id", "text"])
 def test_parquet_columns_of_wrong_types(tmp_path: Path, column: str, values: list[Any]) -> None:
@@ -222,6 +229,44 @@ def test_parquet_columns_of_wrong_types(tmp_path: Path, column: str, values: lis
     table = pyarrow.table({"text": ["abc"], column: values})
     parquet.write_table(table, tmp_path / "a.parquet")
     refused(tmp_path / "a.parquet", "a.parquet:1: ")
+
+
+@pytest.mark.parametrize(
+    ("texts", "size", "said"),
+    [
+        (2, 600_000, "a row of more than 1,000,000 characters"),
+        (1, 1_200_000, "a row of more than 1,000,000 characters"),
+        (1, 30_000_000, "unpacks to more than 20,000,000 bytes; split it"),
+    ],
+)
+def test_one_long_text_that_many_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: int, size: int, said: str
+) -> None:
+    """A dictionary of Parquet holds it once, and rows of a few bytes are of any length."""
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is an extra")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra")
+    monkeypatch.setattr("hardner.formats.parquet.LINE_LIMIT", 1_000_000)
+    index = pyarrow.array([0] * texts, pyarrow.int32())
+    label = pyarrow.DictionaryArray.from_arrays(index, pyarrow.array(["X" * size]))
+    zeros, ones = (pyarrow.array([n] * texts) for n in (0, 1))
+    mentions = pyarrow.StructArray.from_arrays([zeros, ones, label], ["start", "end", "label"])
+    ends = pyarrow.array([0, texts], pyarrow.int32())
+    table = pyarrow.table(
+        {"text": ["abc"], "entities": pyarrow.ListArray.from_arrays(ends, mentions)}
+    )
+    parquet.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    assert (tmp_path / "a.parquet").stat().st_size < 10_000
+    refused(tmp_path / "a.parquet", said)
+
+
+def test_rows_that_share_a_long_text_come_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is an extra")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra")
+    monkeypatch.setattr("hardner.formats.parquet.LINE_LIMIT", 1000)
+    parquet.write_table(pyarrow.table({"text": ["a " * 400] * 90}), tmp_path / "a.parquet")
+    assert [d.text for d in read(tmp_path / "a.parquet")] == ["a " * 400] * 90
 
 
 NODES = b"<PubmedArticleSet>" + b"<x/>" * 100_000

@@ -130,8 +130,11 @@ def _with_sums(files: dict[str, bytes]) -> Files:
                     if folder + inner in files:
                         held[key][inner] = sums(files[folder + inner])
             if held:
+                if checkpoint.CHECKSUM in held["config"]:
+                    del held["config"][checkpoint.CHECKSUM]
+                    held["config"] = checkpoint.with_checksum(held["config"])
                 made[name] = json.dumps(held).encode()
-        except (ValueError, TypeError, AttributeError, RecursionError):
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             continue  # too damaged to hold any
     return made
 

@@ -2,9 +2,11 @@
 
 import io
 import json
+import sqlite3
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from math import inf, nan
 from random import Random
 from typing import Any
@@ -188,6 +190,49 @@ def _parquet(rng: Random, content: bytes) -> bytes:
     return sink.getvalue()
 
 
+def _sqlite(rng: Random, content: bytes) -> bytes:
+    """Another value in a row, no such row, no such table, or another version."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
+        database.deserialize(content)
+        database.execute("PRAGMA ignore_check_constraints = ON")
+        made = database.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
+        triggers = [(name, sql) for kind, name, sql in made if kind == "trigger"]
+        match rng.randrange(12):
+            case 0:
+                kind, name, _ = rng.choice(made)
+                database.execute(f"DROP {kind} {name}")
+            case 1:
+                name = rng.choice(("user_version", "application_id"))
+                database.execute(f"PRAGMA {name} = {rng.choice((-1, 0, 1, 2, 3, 2**31 - 1))}")
+            case _:
+                for name, _ in triggers:  # they keep rows as they are
+                    database.execute(f"DROP TRIGGER {name}")
+                for _ in range(rng.choice((1, 1, 2))):
+                    _change_row(rng, database, [name for kind, name, _ in made if kind == "table"])
+                for _, sql in triggers:
+                    database.execute(sql)
+        return database.serialize()
+
+
+def _change_row(rng: Random, database: sqlite3.Connection, tables: list[str]) -> None:
+    table = rng.choice(tables)
+    (row,) = rng.choice(database.execute(f"SELECT rowid FROM {table}").fetchall())
+    if rng.random() < 0.1:
+        database.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+        return
+    found = database.execute(f"SELECT * FROM {table} WHERE rowid = ?", (row,))
+    names = [column[0] for column in found.description]
+    name, value = rng.choice([*zip(names, found.fetchone(), strict=True)])
+    held = {"value": value}
+    if isinstance(value, str) and value[:1] in ("[", "{") and rng.random() < 0.8:
+        changed = _json(rng, value.encode()).decode()
+    else:
+        _change_value(rng, held, "value")
+        changed = held.get("value")
+        changed = json.dumps(changed) if isinstance(changed, list | dict) else changed
+    database.execute(f"UPDATE {table} SET {name} = ? WHERE rowid = ?", (changed, row))
+
+
 CHANGES_BY_ENDING: dict[str, Callable[[Random, bytes], bytes]] = {
     **dict.fromkeys((".json", ".jsonl", ".job", ".hardner-tag"), _json),
     ".toml": _toml,
@@ -195,5 +240,6 @@ CHANGES_BY_ENDING: dict[str, Callable[[Random, bytes], bytes]] = {
     ".spacy": _docbin,
     ".safetensors": _safetensors,
     ".parquet": _parquet,
+    ".hardner": _sqlite,
 }
 """By how a file's name ends; each raises an exception where the content is damaged already."""

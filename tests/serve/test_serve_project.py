@@ -175,11 +175,48 @@ def test_a_damaged_project_is_one_line_and_stays_as_it_is(tmp_path):
     assert refused > 10
 
 
-def test_a_list_that_is_none_is_refused(tmp_path):
+DAMAGE = {
+    "a list that is none": "UPDATE sentences SET tokens = '[1, 2' WHERE id = 1",
+    "half a token": "UPDATE sentences SET tokens = '[0, 3, 4]' WHERE id = 1",
+    "a mark outside": "UPDATE sentences SET spans = '[[0, 99, 1]]' WHERE id = 1",
+    "a mark of no type": "UPDATE sentences SET spans = '[[0, 1, 99]]' WHERE id = 1",
+    "a sentence between": "UPDATE sentences SET position = 9 WHERE id = 2",
+    "no document": "DELETE FROM documents",
+    "no view": "DROP VIEW counts",
+    "a trigger": "CREATE TRIGGER x AFTER INSERT ON events BEGIN DELETE FROM types; END",
+    "a column set by an undo": """INSERT INTO events (at, kind, document, before, after)
+        VALUES ('', 'document', 1, '{"text = name, name": "x"}', '{}')""",
+    "an undo without end": """INSERT INTO events (id, at, kind, target) VALUES
+        (90, '', 'undo', 91), (91, '', 'undo', 90)""",
+    "a file elsewhere": "INSERT INTO files VALUES (1, '../elsewhere', x'00')",
+    "a file of no name": "INSERT INTO files VALUES (1, char(0), x'00')",
+    "another default": """PRAGMA writable_schema = ON; UPDATE sqlite_schema
+        SET sql = replace(sql, 'DEFAULT 0', 'DEFAULT 1') WHERE name = 'types'""",
+    "a result that is none": """INSERT INTO runs (state, started, sentences, mentions, types,
+        result) VALUES ('done', '', 1, 1, '[]', 'null')""",
+    "a result without scores": """INSERT INTO runs (state, started, sentences, mentions, types,
+        result) VALUES ('done', '', 1, 1, '[]', '{"held_out": {}}')""",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_rows_that_hardner_does_not_write_are_refused(tmp_path, damage):
     with client(settings(tmp_path)) as web:
+        add_type(web)
         add(web, TEXT)
     path = settings(tmp_path).project
     with closing(sqlite3.connect(path)) as database, database:
-        database.execute("UPDATE sentences SET tokens = '[1, 2' WHERE id = 1")
+        database.executescript(damage)
+    held = path.read_bytes()
     with pytest.raises(FileError, match="is damaged; go on with a copy from before"):
         ProjectDatabase(path)
+    assert path.read_bytes() == held
+
+
+def test_the_index_of_words_is_made_anew(tmp_path):
+    with client(settings(tmp_path)) as web:
+        add(web, TEXT)
+    with closing(sqlite3.connect(settings(tmp_path).project)) as database, database:
+        database.execute("INSERT INTO words (words) VALUES ('delete-all')")
+    with client(settings(tmp_path)) as web:
+        assert web.get("/api/documents", params={"query": "asthma"}).json()["total"] == 1

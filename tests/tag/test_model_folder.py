@@ -4,7 +4,9 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import small_models as models
@@ -41,12 +43,42 @@ def test_a_folder_without_temperatures_has_those_of_one(tmp_path: Path) -> None:
 def test_odd_temperatures_are_refused(copy: Path, value: object) -> None:
     config = json.loads((copy / "config.json").read_text())
     config["config"]["temperatures"] = {"Gene": value}
+    config["config"].pop("checksum", None)
     (copy / "config.json").write_text(json.dumps(config))
     with pytest.raises(
         HardnerError, match=r"config.json: damaged: temperatures: expected a"
     ) as caught:
         hardner.load(copy)
     assert "\n" not in str(caught.value)
+
+
+def label_swapped(config: dict[str, Any]) -> None:
+    for key in ("domain", "labels"):
+        first, second, *_ = config["tag_sets"]
+        first[key], second[key] = second[key], first[key]
+
+
+def other_temperature(config: dict[str, Any]) -> None:
+    config["temperatures"]["Gene"] *= 1.5
+
+
+def other_head_learnt(config: dict[str, Any]) -> None:
+    config["learnt"] = {"Gene": [1]}
+
+
+@pytest.mark.parametrize("change", [label_swapped, other_temperature, other_head_learnt])
+def test_a_plausible_edit_is_told(tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Each of these would load, and tag otherwise."""
+    models.predictor().save(tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    held = json.loads(path.read_text())
+    change(held["config"])
+    path.write_text(json.dumps(held, indent=3))
+    with pytest.raises(HardnerError, match=r'config.json: edited or damaged; if meant, take "ch'):
+        hardner.load(tmp_path / "model")
+    del held["config"]["checksum"]
+    path.write_text(json.dumps(held))
+    hardner.load(tmp_path / "model")
 
 
 def damaged(copy: Path, how: str) -> Path:

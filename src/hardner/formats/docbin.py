@@ -22,6 +22,8 @@ _GROUP = "sc"
 _ID = "id"
 _PIECE = 1 << 14
 """Bytes unpacked at a time; they become a thousand times as many at most."""
+_LEAST, _RATIO = 4_000_000, 50
+"""Bytes that any DocBin, and that a byte of one may become: spaCy makes fifty times as many."""
 _Plain = tuple[str, str, list[tuple[int, int, str, str]], list[str], list[list[Offset]]]
 """Of a Doc: id, text, mentions (start, end, label, concept), groups not read, tokens of sentences.
 
@@ -50,7 +52,8 @@ def _read(path: PathLike, report: Report) -> Iterator[Document]:
 
 def _check_size(content: bytes, path: PathLike) -> None:
     """Refuse a small file that would fill the memory; what is not zlib at all is left to spaCy."""
-    inflate, size, limit = zlib.decompressobj(), 0, unpacked_limit(path)
+    limit = min(unpacked_limit(path), max(_LEAST, _RATIO * len(content)))
+    inflate, size = zlib.decompressobj(), 0
     with suppress(zlib.error):
         for at in range(0, len(content), _PIECE):
             size += len(inflate.decompress(content[at : at + _PIECE]))

@@ -12,6 +12,7 @@ from typing import Any
 
 from hardner.errors import import_extra
 from hardner.files import (
+    LINE_LIMIT,
     PathLike,
     atomic_binary,
     is_standard,
@@ -28,6 +29,10 @@ from hardner.types import Document
 
 _ROWS = 500
 """Rows held in memory at a time."""
+_LEAST, _RATIO = 20_000_000, 50
+"""Bytes that any column of a row group, and that a byte of one may become."""
+_MENTIONS = 10_000
+"""In the mean of a row group's rows."""
 _COLUMNS = ("id", "text", "entities", "passages")
 
 
@@ -62,16 +67,57 @@ def read_rows(
     for group in range(file.num_row_groups):
         size = file.metadata.row_group(group).num_rows
         if first < end and start < first + size:
+            _check_size(file.metadata.row_group(group), Place(path))
             batches = file.iter_batches(_ROWS, [group], columns)
-            found = (row for batch in batches for row in batch.to_pylist())
+            found = (row for batch in batches for row in _plain_rows(batch, Place(path)))
             for number, row in enumerate(bounded(found, Place(path), "damaged Parquet"), first):
                 if start <= number < end:
                     yield number, row
         first += size
 
 
+def _check_size(group: Any, place: Place) -> None:
+    """Refuse a small file that would fill the memory."""
+    for column in map(group.column, range(group.num_columns)):
+        if column.path_in_schema.split(".")[0] not in _COLUMNS:
+            continue
+        limit = max(_LEAST, _RATIO * column.total_compressed_size)
+        if column.total_uncompressed_size > limit:
+            raise place.error(f"unpacks to more than {limit:,} bytes; split it")
+        if column.num_values > _LEAST + _MENTIONS * group.num_rows:
+            raise place.error(f"more than {_MENTIONS:,} values in a row")
+
+
+def _plain_rows(batch: Any, place: Place) -> Iterator[dict[str, Any]]:
+    """Rows as plain data, no more at a time than fit; a text that many share is many texts then."""
+    if _characters(batch.to_struct_array()) <= LINE_LIMIT:
+        yield from batch.to_pylist()
+    elif batch.num_rows == 1:
+        raise place.error(f"a row of more than {LINE_LIMIT:,} characters")
+    else:
+        half = batch.num_rows // 2
+        yield from _plain_rows(batch.slice(0, half), place)
+        yield from _plain_rows(batch.slice(half), place)
+
+
+def _characters(array: Any) -> int:
+    """Bytes of all texts of an array, each counted wherever it stands."""
+    compute, types = import_extra("pyarrow.compute", "ray"), import_extra("pyarrow.types", "ray")
+    if types.is_struct(array.type):
+        return sum(map(_characters, array.flatten()))
+    if types.is_list(array.type) or types.is_large_list(array.type):
+        return _characters(array.flatten())
+    if not types.is_dictionary(array.type):
+        return 0
+    lengths = compute.binary_length(array.dictionary)
+    return compute.sum(lengths.take(array.indices.drop_null())).as_py() or 0
+
+
 def _opened(path: PathLike) -> Any:
-    """The file; a compressed one is held whole, since Parquet is read from its end."""
+    """The file; a compressed one is held whole, since Parquet is read from its end.
+
+    Texts stay in their dictionary, where a file has one: it may hold a long one many times.
+    """
     parquet = import_extra("pyarrow.parquet", "ray")
     if is_standard(path) or plain_name(path) != Path(path).name:
         source: Any = io.BytesIO(read_bytes(path))
@@ -79,7 +125,13 @@ def _opened(path: PathLike) -> Any:
         open_binary(path).close()  # which says what is wrong with the path
         source = str(path)
     with boundary(Place(path), "not Parquet"):
-        opened = parquet.ParquetFile(source)
+        schema = parquet.ParquetFile(source).schema
+        texts = [
+            column.path
+            for column in map(schema.column, range(len(schema)))
+            if column.physical_type == "BYTE_ARRAY" and column.path.split(".")[0] in _COLUMNS
+        ]
+        opened = parquet.ParquetFile(source, read_dictionary=texts)
         opened.schema_arrow.names  # noqa: B018  # raises where a column's name is not UTF-8
     return opened
 

@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from hardner.unfinished import TEMPORARY
 
 STATE_FOLDER, MODEL_FOLDER, LOG_FILE = "state", "model", "log.jsonl"
 _LOCK = f"{TEMPORARY}lock"
-_CHECKSUM = "checksum"
 
 
 class Diverged(HardnerError):
@@ -69,7 +67,7 @@ class RunFolder:
         tensors = state.tensors()
         if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
             raise Diverged("a parameter is not finite")
-        about = {**state.about, _CHECKSUM: _checksum(state.about)}
+        about = checkpoint.with_checksum(state.about)
         folder = self.path / STATE_FOLDER
         checkpoint.save_checkpoint(folder, tensors, about, shard_bytes=shard_bytes, dtype=dtype)
 
@@ -82,20 +80,15 @@ class RunFolder:
         if not folder.is_dir():
             return None
         saved = checkpoint.load_checkpoint(folder)
-        about = dict(saved.config)
-        checksum = about.pop(_CHECKSUM, None)  # version 0.1.0 wrote none
+        about = {n: v for n, v in saved.config.items() if n != checkpoint.CHECKSUM}
         kinds: dict[str, dict[str, Tensor]] = {"params": {}, "state": {}}
         for name, tensor in saved.tensors.items():
             kind, _, own = name.partition(".")
             kinds.setdefault(kind, {})[own] = tensor.to(device)
         found = SavedState(kinds["params"], kinds["state"], about)
-        if checksum not in (None, _checksum(about)) or found.form() != start.form():
+        if not checkpoint.agrees_with_checksum(saved.config) or found.form() != start.form():
             raise FileError(folder, "is not a state of this run; delete it to begin again")
         return found
-
-
-def _checksum(about: Mapping[str, Any]) -> str:
-    return blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 @contextmanager

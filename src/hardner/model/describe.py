@@ -56,7 +56,7 @@ def save_model(
     """
     own = {name: params[name] for name in parameter_shapes(tagger) if name in params}
     _check_params(tagger, own)
-    config = describe_tagger(tagger) | dict(about or {})
+    config = checkpoint.with_checksum(describe_tagger(tagger) | dict(about or {}))
     checkpoint.save_checkpoint(
         folder, own, config, files_of(tagger), shard_bytes=shard_bytes, dtype=dtype
     )
@@ -74,6 +74,9 @@ def load_model(folder: str | Path) -> tuple[Tagger, Params]:
             _check_params(tagger, params)
         except HardnerError as error:
             raise FileError(folder, str(error)) from None
+        if not checkpoint.agrees_with_checksum(found.config):
+            message = f'edited or damaged; if meant, take "{checkpoint.CHECKSUM}" out of it'
+            raise FileError(Path(folder) / checkpoint.CONFIG, message)
     _check_numbers(folder, params)
     return tagger, params
 

@@ -8,6 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+_BLOCK, _PADDED_ROWS = 512, 32
+"""Rows of a product in blocks: of a block, and a divisor of those of the last one."""
+
 Params = dict[str, Tensor]
 """Parameters by dotted name; the first word is the part they belong to (encoder, decoder, …)."""
 
@@ -57,6 +60,21 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         else torch.baddbmm(bias.unsqueeze(1), flat, weight.transpose(1, 2))
     )  # [M, N, O]
     return out.view(*x.shape[:-1], weight.shape[1])
+
+
+def linear_in_blocks(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """As `linear` with shared weights and no gradient, in the precision of the weights.
+
+    oneDNN keeps a kernel for each number of rows that it has ever met, and batches of text are of
+    all sizes: hundreds of megabytes. Blocks are of a few sizes, and as fast.
+    """
+    rows = x[..., 0].numel()
+    flat = x.new_zeros(rows + -rows % _PADDED_ROWS, x.shape[-1], dtype=weight.dtype)
+    flat[:rows] = x.reshape(rows, -1)
+    out = flat.new_empty(len(flat), weight.shape[1])
+    for block, into in zip(flat.split(_BLOCK), out.split(_BLOCK), strict=True):
+        torch.addmm(bias[0], block, weight[0].T, out=into)
+    return out[:rows].view(*x.shape[:-1], -1)
 
 
 def embed(ids: Tensor, table: Tensor) -> Tensor:

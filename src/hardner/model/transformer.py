@@ -18,6 +18,7 @@ from hardner.model.layers import (
     embed,
     layer_norm,
     linear,
+    linear_in_blocks,
     normal,
     prefixed,
     scoped,
@@ -156,7 +157,11 @@ def _norm(params: Params, name: str, x: Tensor, fuse: bool) -> Tensor:
 def _product(params: Params, name: str, x: Tensor) -> Tensor:
     """A linear map, in half precision where its weights are (`Transformer.halved`)."""
     weight, bias = params[f"{name}.weight"], params[f"{name}.bias"]
-    return linear(x.to(weight.dtype) if weight.dtype.itemsize == 2 else x, weight, bias)
+    if weight.dtype.itemsize != 2:
+        return linear(x, weight, bias)
+    if weight.shape[0] == 1 and not x.is_cuda:
+        return linear_in_blocks(x, weight, bias)
+    return linear(x.to(weight.dtype), weight, bias)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, mode: Mode) -> Tensor:

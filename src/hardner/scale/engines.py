@@ -109,9 +109,11 @@ def _stderr_silenced() -> Iterator[None]:
 def _sigterm_kept() -> Iterator[None]:
     """Ray takes SIGTERM for itself, and would end the process without tidying up."""
     before = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, before)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _probe(address: str) -> None:

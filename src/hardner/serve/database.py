@@ -6,28 +6,22 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hardner.errors import FileError
 from hardner.jobs.lock import FileLock
+from hardner.serve.integrity import check_pages, check_rows, check_schema, mend_index
 
 APPLICATION_ID = 0x68646E72
 """Marks a SQLite file as ours, in its header: the letters ``hdnr``."""
 _SCHEMA = sorted(Path(__file__).with_name("schema").glob("*.sql"), key=lambda path: int(path.stem))
 """A file for each version: the tables of the first, and what takes a project to the next."""
 
-_LISTS = {
-    "sentences": ("tokens", "spans", "rejected"),
-    "runs": ("types", "coalesce(result, 'null')"),
-    "models": ("labels",),
-    "predictions": ("spans",),
-}
-"""The columns, by table, that hold JSON."""
-
 Database = sqlite3.Connection
+_DAMAGED = "is damaged; go on with a copy from before"
 _IDLE_READERS = 4  # connections kept open for reading
 _PATIENCE = 30  # seconds that a statement waits for a lock
 _QUIET = 2.0  # seconds without a write after which all is moved into the project's own file
@@ -127,58 +121,58 @@ def _connect(path: Path) -> Database:
         database.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as error:
         raise FileError(path, f"cannot be opened: {error}") from None
-    except (sqlite3.DatabaseError, UnicodeDecodeError):
-        raise FileError(path, "not a project of hardner; name another file") from None
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+            raise FileError(path, "not a project of hardner; name another file") from None
+        raise FileError(path, _DAMAGED) from None
     return database
 
 
 def _open(path: Path) -> Database:
     """A connection to a project that is whole and of this version."""
-    database = _connect(path)
     try:
-        _check_pages(database)
-        _update_tables(database, path)
-        _check_lists(database)
-    except BaseException as error:
-        database.close()
-        if isinstance(error, sqlite3.OperationalError):  # such as: the disk is full
-            raise FileError(path, f"cannot be opened: {error}") from None
-        if isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError):
-            raise FileError(path, "is damaged; go on with a copy from before") from None
-        raise
+        with ExitStack() as unless_opened:
+            database = unless_opened.enter_context(closing(_connect(path)))
+            check_pages(database)
+            if version := _version(database, path):
+                check_schema(database, _tables(0, version))
+                check_rows(database)
+                mend_index(database)
+            _update_tables(database, version)
+            unless_opened.pop_all()
+    except sqlite3.OperationalError as error:  # such as: the disk is full
+        raise FileError(path, f"cannot be opened: {error}") from None
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        raise FileError(path, _DAMAGED) from None
     return database
 
 
-def _check_pages(database: Database) -> None:
-    """Read every page once: damage is better found now than amid somebody's work."""
-    (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise sqlite3.DatabaseError(found)
-
-
-def _check_lists(database: Database) -> None:
-    """The columns of lists hold JSON; SQLite does not know that they do."""
-    for table, columns in _LISTS.items():
-        valid = " AND ".join(f"json_valid({column})" for column in columns)
-        if database.execute(f"SELECT 1 FROM {table} WHERE NOT ({valid}) LIMIT 1").fetchone():
-            raise sqlite3.DatabaseError(f"{table} holds no JSON")
-
-
-def _update_tables(database: Database, path: Path) -> None:
-    """Create the tables of a new file, bring those of an earlier version up to this one."""
+def _version(database: Database, path: Path) -> int:
+    """Of the tables; 0 of a new file."""
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     empty = database.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone() is None
     if application != APPLICATION_ID and not (empty and not application):
         raise FileError(path, "not a project of hardner; name another file")
-    if version > len(_SCHEMA) or (version == 0 and not empty):
+    if not 0 <= version <= len(_SCHEMA) or (version == 0) != empty:
         known = f"format {version}, here {len(_SCHEMA)}"
         raise FileError(path, f"made by another version of hardner ({known}); update hardner")
-    steps = "".join(step.read_text("utf-8") for step in _SCHEMA[version:])
-    database.executescript(
-        f"BEGIN; {steps} PRAGMA application_id = {APPLICATION_ID};"
-        f" PRAGMA user_version = {len(_SCHEMA)}; COMMIT;"
-    )
+    return int(version)
+
+
+def _update_tables(database: Database, version: int) -> None:
+    """Create the tables of a new file, bring those of an earlier version up to this one."""
+    if version < len(_SCHEMA):
+        database.executescript(
+            f"BEGIN; {_tables(version, len(_SCHEMA))}"
+            f" PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {len(_SCHEMA)};"
+            " COMMIT;"
+        )
+
+
+def _tables(version: int, to: int) -> str:
+    """What takes the tables of a version to another; of version 0, there are none."""
+    return "".join(step.read_text("utf-8") for step in _SCHEMA[version:to])
 
 
 def _lock_project(path: Path) -> FileLock:

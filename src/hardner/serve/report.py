@@ -36,7 +36,7 @@ def report_page(database: Database, name: str, counts: dict[str, int]) -> str:
             ("run", "sentences", "mentions", "expected F1", "90 % interval", "held-out F1"),
             [(p["run"], p["sentences"], p["mentions"], *_scores(p)) for p in points],
         ),
-        held_out=_held_out(run["result"]["held_out"] if run else None),
+        held_out=_held_out(((run and run["result"]) or {}).get("held_out")),
     )
 
 
