@@ -15,9 +15,9 @@ from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Protocol, Size, TrainOn
 from hardner.files import sha256
 from hardner.jobs.run_folder import MODEL_FOLDER
-from hardner.meta.experiment import Experiment
+from hardner.meta.experiment import Experiment, HardnessSection
 from hardner.meta.experiments import read_experiment
-from hardner.meta.methods import BASELINES
+from hardner.meta.methods import BASELINES, InnerSection
 from hardner.meta.run import EXPERIMENT_FILE
 from hardner.meta.source_data import corpora_of
 from hardner.model.describe import load_model
@@ -187,8 +187,15 @@ def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
     if set(experiment.data.corpora) == left:
         table["data"]["corpora"] = []
     del table["device"], table["target"], table["data"]["root"], table["data"]["catalogue"]
-    if not experiment.encoder.skip:  # newer than the first results
+    # Newer than the first results, whose configurations must still hash to the same key.
+    if not experiment.encoder.skip:
         del table["encoder"]["skip"]
+    if experiment.encoder.unknown == "own":
+        del table["encoder"]["unknown"]
+    if experiment.hardness == HardnessSection():
+        del table["hardness"]
+    if "domain" not in experiment.build_method().heads:  # a weight that nothing is weighed by
+        table["inner"]["weight"] = InnerSection.weight
     return table
 
 

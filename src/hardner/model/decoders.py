@@ -97,11 +97,14 @@ def emit(
     return Emissions(scores, lengths, chain)
 
 
-def tag_loss(kind: DecoderKind, emissions: Emissions, batch: Batch) -> Tensor:
+def tag_loss(
+    kind: DecoderKind, emissions: Emissions, batch: Batch, by_sentence: bool = False
+) -> Tensor:
     """The tagging loss of each task, [M].
 
     CRF: negative log-likelihood of a sentence, averaged over sentences. Softmax: cross-entropy of
-    a word over the tags of the domain, averaged over words whose tag the decoder can give.
+    a word over the tags of the domain, averaged over words whose tag the decoder can give, or with
+    ``by_sentence`` summed over these, and averaged over sentences as a CRF's.
     """
     scores, lengths, chain = emissions
     scores = scores.float() if scores.dtype.itemsize < 4 else scores  # a softmax needs the digits
@@ -112,7 +115,10 @@ def tag_loss(kind: DecoderKind, emissions: Emissions, batch: Batch) -> Tensor:
     values = cross_entropy(scores.masked_fill(foreign[:, None, None], UNSHOWN), tags)
     # Left out: gold tags that the decoder cannot give, as the support showed none of them.
     known = scores.detach().gather(-1, tags.unsqueeze(-1)).squeeze(-1) > UNSHOWN / 2
-    return mean_over(values, mask_of(lengths, values.shape[2]) & known)
+    counted = mask_of(lengths, values.shape[2]) & known
+    if by_sentence:
+        return mean_over((values * counted).sum(-1), lengths > 0)
+    return mean_over(values, counted)
 
 
 def prototypes(encoded: Encoded, batch: Batch, tags: int) -> Params:
