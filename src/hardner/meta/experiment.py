@@ -107,6 +107,9 @@ class TrainSection(Section):
     """Of an iteration: m."""
     shots: Few = 5
     """Sentences of a support, a query or a mini-batch: K."""
+    per_iteration: Annotated[int, Bounds(0, 1_000_000)] = 0
+    """Sentences of an iteration, supports and queries of all tasks together, so that methods whose
+    tasks differ learn from equally many; it sets the number of tasks. 0: as many as they need."""
     rate: NonNegative = 1e-2
     scaled: bool = True
     """Whether both rates are for 32 shots, and scale with the root of the shots (HGDA, Eq. 3)."""
@@ -198,6 +201,16 @@ class Experiment:
             raise HardnerError(f"decoder.kind: {reason}")
         if self.encoder.frozen and "encoder" in objective.learners:
             raise HardnerError(f"encoder.frozen: {self.method} learns through the encoder")
+        _ = self.tasks  # refuses what cannot be shared out
+
+    @property
+    def tasks(self) -> int:
+        """Of an iteration."""
+        of, t = self.build_method().sentence_sets * self.train.shots, self.train
+        if t.per_iteration % of:
+            said = f"{self.method}'s tasks of {t.shots} shots are of {of} sentences"
+            raise HardnerError(f"train.per_iteration: {said}; name a multiple of that")
+        return t.per_iteration // of or t.tasks
 
     def build_method(self) -> Method:
         inner = replace(self.inner, rate=self._rate(self.inner.rate))

@@ -43,6 +43,12 @@ class Method:
     """Whether iterations take the outer terms in turn instead of together."""
 
     @property
+    def sentence_sets(self) -> int:
+        """Supports and queries of a task, each of as many sentences as there are shots."""
+        steps = max(self.objective.inner.steps, 1) if self.draw == "split" else 1
+        return {"tasks": 2, "split": steps + 1}.get(self.draw, 1)
+
+    @property
     def turns(self) -> list[Objective]:
         """What the iterations descend in turn."""
         if not self.alternate:
