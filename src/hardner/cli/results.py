@@ -48,10 +48,13 @@ def table_command(
     from hardner.evaluate.render import METRIC_NAMES, RENDERERS
     from hardner.evaluate.results import load_results
     from hardner.evaluate.table import build_tables, select_rows
+    from hardner.evaluate.trainings import read_trainings
 
-    results = select_rows(load_results(files), rows or [])
+    results, trainings = select_rows(load_results(files), rows or []), read_trainings(files)
     metrics = METRIC_NAMES if metric == "all" else [metric]
-    tables = [table for name in metrics for table in build_tables(results, name, baseline)]
+    tables = [
+        table for name in metrics for table in build_tables(results, name, baseline, trainings)
+    ]
     typer.echo(RENDERERS[shape](tables), nl=False)
 
 

@@ -88,10 +88,12 @@ def _notes(table: ResultTable, size: Size) -> Iterator[str]:
         which = ", ".join(mixed) if len(mixed) < len(table.rows) else "each row"
         yield f"of more than one configuration (see configs.json): {which}"
     if table.baseline:
-        tests = sum(cell.p_holm is not None for cell in table.cells.values())
+        tests = [cell.comparison for cell in table.cells.values() if cell.comparison]
+        seeded = any(comparison.seeds > 1 for comparison in tests)
+        how = "a bootstrap over samples and seeds" if seeded else "a paired permutation test"
         yield (
-            f"* differs from {table.label(table.baseline)}: p < {SIGNIFICANCE_LEVEL:g} in a paired "
-            f"permutation test, after Holm's correction for {tests} tests"
+            f"* differs from {table.label(table.baseline)}: p < {SIGNIFICANCE_LEVEL:g} in {how}, "
+            f"after Holm's correction for {len(tests)} tests"
         )
     sources: dict[str, dict[str, None]] = {}
     for row, cell in own:
