@@ -43,9 +43,14 @@ def published_values() -> Mapping[tuple[str, str, str, str], tuple[PublishedValu
     return found
 
 
+def compared_method(method: str) -> str:
+    """The method that a row of ours is a variant of, or the row's own name."""
+    return _VARIANTS.get(method, method)
+
+
 def published_names(protocol: str, method: str, encoder: str) -> list[str]:
     """The names that papers give to a row of ours, the best match first."""
-    method = _VARIANTS.get(method, method)
+    method = compared_method(method)
     if protocol == "few_shot" and encoder in ("transformer", "bert"):
         # HGDA writes HGDA* for HGDA with BERT, and BioBERT for plain fine-tuning.
         return ["BioBERT"] if method in ("FineTuning", "encoder alone") else [f"{method}*"]

@@ -7,7 +7,13 @@ from statistics import fmean, stdev
 
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import PROTOCOLS, Size
-from hardner.evaluate.published import MEAN, PublishedValue, published_names, published_row
+from hardner.evaluate.published import (
+    MEAN,
+    PublishedValue,
+    compared_method,
+    published_names,
+    published_row,
+)
 from hardner.evaluate.results import Result
 from hardner.evaluate.score import Metric
 from hardner.evaluate.significance import Comparison, compare_trainings, holm
@@ -101,7 +107,7 @@ class ResultTable:
         more = [
             getattr(row, name)
             for name in ("encoder", "preset")
-            if len({getattr(other, name) for other in self.rows}) > 1
+            if len({getattr(other, name) for other in self.rows} - {""}) > 1 and getattr(row, name)
         ]
         more += ["natural"] if row.natural else []
         name = f"{row.method} + {row.unlabelled:,} unlabelled" if row.unlabelled else row.method
@@ -182,11 +188,6 @@ def _table(
     metric: Metric,
     trainings: Mapping[str, Training] | None,
 ) -> ResultTable:
-    pairs = [(TableRow.of(r), r) for r in results]
-    mixed = refuse_mixed_files(pairs)
-    if trainings and all(r.config in trainings for r in results):
-        refuse_mixed_trainings(pairs, trainings)
-        mixed = frozenset()
     plan = PROTOCOLS.get(protocol)
     found = sorted({r.corpus for r in results})
     # The protocol's corpora if any of them was run, then other corpora that were.
@@ -194,6 +195,25 @@ def _table(
     corpora = (*planned, *(c for c in found if c not in planned))
     sizes = tuple(sorted({r.size for r in results}))
     rows = tuple(sorted({TableRow.of(r) for r in results}, key=_row_order))
+    return filled_table(protocol, results, metric, trainings, corpora, sizes, rows)
+
+
+def filled_table(
+    protocol: str,
+    results: Sequence[Result],
+    metric: Metric,
+    trainings: Mapping[str, Training] | None,
+    corpora: tuple[str, ...],
+    sizes: tuple[Size, ...],
+    rows: tuple[TableRow, ...],
+) -> ResultTable:
+    """The table of these corpora, sizes and rows, be they run or not."""
+    pairs = [(TableRow.of(r), r) for r in results]
+    mixed = refuse_mixed_files(pairs)
+    if trainings and all(r.config in trainings for r in results):
+        refuse_mixed_trainings(pairs, trainings)
+        mixed = frozenset()
+    plan = PROTOCOLS.get(protocol)
     groups = group_results(results)
     cells: dict[CellKey, TableCell] = {}
     for size in sizes:
@@ -212,8 +232,8 @@ def _table(
 
 def _row_order(row: TableRow) -> tuple[str, str, int, TableRow]:
     """Rows of one encoder and preset together, in the papers' order of methods."""
-    order = list(BASELINES)
-    place = order.index(row.method) if row.method in order else len(order)
+    order, method = list(BASELINES), compared_method(row.method)
+    place = order.index(method) if method in order else len(order)
     return row.encoder, row.preset, place, row
 
 
