@@ -65,6 +65,8 @@ def test_all_published_values_are_in_a_table_of_their_paper(tmp_path: Path) -> N
                 continue
             if protocol == "corpora":
                 digits = f"{figure.value:.0f}"
+            elif metric == "passing share" and corpus == "mean":
+                continue  # the mean of shares that are shown
             elif metric == "passing share":
                 digits = f"{figure.value:.0%}".rstrip("%")
             else:

@@ -17,7 +17,7 @@ from hardner.evaluate.published import (
 from hardner.evaluate.results import Result
 from hardner.evaluate.score import Metric
 from hardner.evaluate.significance import Comparison, compare_trainings, holm
-from hardner.evaluate.trainings import Training, refuse_mixed_files, refuse_mixed_trainings
+from hardner.evaluate.trainings import RowTraining, refuse_mixed_files, refuse_mixed_trainings
 from hardner.meta.methods import BASELINES
 
 SIGNIFICANCE_LEVEL = 0.05
@@ -154,7 +154,7 @@ def build_tables(
     results: Iterable[Result],
     metric: Metric = "f1",
     baseline: str = "",
-    trainings: Mapping[str, Training] | None = None,
+    trainings: Mapping[str, RowTraining] | None = None,
 ) -> list[ResultTable]:
     """A table for each protocol; with a baseline (a row's label or method), others are compared.
 
@@ -186,7 +186,7 @@ def _table(
     protocol: str,
     results: Sequence[Result],
     metric: Metric,
-    trainings: Mapping[str, Training] | None,
+    trainings: Mapping[str, RowTraining] | None,
 ) -> ResultTable:
     plan = PROTOCOLS.get(protocol)
     found = sorted({r.corpus for r in results})
@@ -202,7 +202,7 @@ def filled_table(
     protocol: str,
     results: Sequence[Result],
     metric: Metric,
-    trainings: Mapping[str, Training] | None,
+    trainings: Mapping[str, RowTraining] | None,
     corpora: tuple[str, ...],
     sizes: tuple[Size, ...],
     rows: tuple[TableRow, ...],

@@ -15,7 +15,7 @@ _WHAT_TO_DO = "(see configs.json): put them into different folders, or give one 
 
 
 @dataclass(frozen=True)
-class Training:
+class RowTraining:
     """What of a configuration must be the same in a whole row of a table."""
 
     everything: str
@@ -26,7 +26,7 @@ class Training:
     """Sentences of a task."""
 
 
-def read_trainings(paths: Sequence[str | Path]) -> dict[str, Training]:
+def read_trainings(paths: Sequence[str | Path]) -> dict[str, RowTraining]:
     """The trainings behind the configurations of some result files, by key.
 
     Left out is what differs between the models of a row anyway: the seed; paths of vectors and of
@@ -37,7 +37,7 @@ def read_trainings(paths: Sequence[str | Path]) -> dict[str, Training]:
     return {key: _training(config) for key, config in held.items()}
 
 
-def _training(config: ResultConfig) -> Training:
+def _training(config: ResultConfig) -> RowTraining:
     table = json.loads(json.dumps(config))
     experiment = table.get("experiment") or {}
     encoder, train = experiment.get("encoder", {}), experiment.get("train", {})
@@ -50,7 +50,7 @@ def _training(config: ResultConfig) -> Training:
     everything = _digest(table)
     train.pop("per_iteration", None)
     shots = int(train.pop("shots", 0))
-    return Training(everything, _digest(table), shots)
+    return RowTraining(everything, _digest(table), shots)
 
 
 def _digest(table: Any) -> str:
@@ -91,7 +91,7 @@ def refuse_mixed_files(results: Sequence[tuple[_Row, Result]]) -> frozenset[_Row
 
 
 def refuse_mixed_trainings(
-    results: Sequence[tuple[_Row, Result]], trainings: Mapping[str, Training]
+    results: Sequence[tuple[_Row, Result]], trainings: Mapping[str, RowTraining]
 ) -> None:
     """Refuse a row of two trainings.
 
