@@ -68,17 +68,19 @@ def test_draws_are_the_same_on_every_machine():
     assert ids == ["drug9", "drug5", "drug19"]
 
 
-@pytest.mark.parametrize("entities", [False, True])
-def test_support_and_query_are_disjoint_and_of_one_domain(entities):
+@pytest.mark.parametrize(("entities", "queries"), [(False, False), (True, False), (True, True)])
+def test_support_and_query_are_disjoint_and_of_one_domain(entities, queries):
     seen = Counter()
     for iteration in range(200):
-        for episode in paired(SOURCES, 8, 0, iteration, 4, entities=entities):
+        which = {"entities": entities, "entity_queries": queries}
+        for episode in paired(SOURCES, 4 if queries else 8, 0, iteration, 4, **which):
             (support,), query = episode.supports, episode.query
             both = (*SOURCES.read(support), *SOURCES.read(query))
-            assert len({s.id for s in both}) == 16
+            assert len({s.id for s in both}) == len(both) == (8 if queries else 16)
             assert support.domain == query.domain
             assert all(s.tokens == (query.domain,) for s in both)
             assert not entities or all(s.spans for s in SOURCES.read(support))
+            assert not queries or all(s.spans for s in both)
             seen[query.domain] += 1
     assert fits(seen, 4)
 

@@ -4,18 +4,29 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from hardner.evaluate.protocols import Size
-from hardner.evaluate.significance import Comparison, compare, holm
-from hardner.evaluate.table import SIGNIFICANCE_LEVEL, ResultTable, TableRow
+from hardner.evaluate.significance import Comparison, holm
+from hardner.evaluate.table import (
+    SIGNIFICANCE_LEVEL,
+    ResultTable,
+    TableRow,
+    by_seed,
+    compare_samples,
+)
 
+K5 = {name: f"{name}, trained with 5 by paper" for name in ("HGDA", "MetaNER")}
+"""Rows by the paper's values whose training tasks have 5 sentences at every size."""
 CLAIMS = {
     "bilstm": {
         ("HGDA", "MetaNER"): "HGDA is above MetaNER",
+        ("HGDA", "MAML"): "hardness helps: HGDA is above MAML",
+        ("HGDA", "MetaNER w/o critic"): "HGDA is above MetaNER without its critic",
         ("HGDA-NEs", "HGDA"): "HGDA-NEs is near HGDA",
         ("MetaNER w/o critic", "MetaNER"): "MetaNER is no worse without its critic",
         ("HGDA + NEs", "HGDA"): "HGDA and its counterpart together are above HGDA",
         ("HGDA", "FineTuning"): "meta-training is above fine-tuning",
         ("HGDA by paper", "MetaNER by paper"): "HGDA is above MetaNER by the papers' values",
-        ("HGDA", "HGDA by paper"): "HGDA by this project's values is above it by the paper's",
+        (K5["HGDA"], K5["MetaNER"]): "the same, trained with 5 for all",
+        ("HGDA", K5["HGDA"]): "HGDA by this project's values is above it by the paper's",
     },
     "transformer": {
         ("HGDA", "encoder alone"): "HGDA is above plain fine-tuning",
@@ -41,7 +52,8 @@ def of(table: ResultTable, whole: int, encoder: str, called: str) -> Iterator[st
     claims = CLAIMS[encoder]
     yield f"What the papers say of the {called}'s rows, tested: the mean difference in F1 over the"
     yield "corpora that both have been run on, and in brackets how many these are; * where p < 0.05"
-    yield "in a paired permutation test over the samples, after Holm's correction for them all.\n"
+    yield "in a paired permutation test over the samples, or with several trainings of each in a"
+    yield "bootstrap over samples and seeds, after Holm's correction for them all.\n"
     yield "| | " + " | ".join(f"{k} sentences" for k in table.sizes) + " |"
     yield "|---" * (1 + len(table.sizes)) + "|"
     rows = {name(row): row for row in table.rows if row.encoder == encoder}
@@ -69,10 +81,16 @@ def _compared(
 ) -> tuple[Comparison, int] | None:
     """Two rows on the corpora that both have all samples of, and how many these are."""
     each = [[table.cells[size, row, corpus].values for row in pair] for corpus in table.corpora]
-    full = [cells for cells in each if all(len(values) == whole for values in cells)]
+    full = [
+        cells
+        for cells in each
+        if all(v and {len(own) for own in by_seed(v).values()} == {whole} for v in cells)
+    ]
     if not full:
         return None
+    shared = [set.intersection(*(set(cells[i]) for cells in full)) for i in (0, 1)]
     one, other = (
-        [fmean(cells[i][sample] for cells in full) for sample in sorted(full[0][0])] for i in (0, 1)
+        {key: fmean(cells[i][key] for cells in full) for key in shared[i]} for i in (0, 1)
     )
-    return compare(one, other), len(full)
+    found = compare_samples(one, other)
+    return (found, len(full)) if found else None

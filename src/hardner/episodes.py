@@ -103,24 +103,38 @@ def bearing(sentences: Sequence[Sentence]) -> list[int]:
 
 
 def paired(
-    sources: Sources, shots: int, seed: int, iteration: int, tasks: int, *, entities: bool = False
+    sources: Sources,
+    shots: int,
+    seed: int,
+    iteration: int,
+    tasks: int,
+    *,
+    entities: bool = False,
+    entity_queries: bool = False,
 ) -> tuple[Episode, ...]:
     """HGDA's: each learns from ``shots`` sentences of a domain and is judged on as many others.
 
-    With ``entities``, each sentence to learn from holds one.
+    With ``entities``, each sentence to learn from holds one; with ``entity_queries``, each of all.
     """
+    which = entities, entity_queries
     return tuple(
-        _pair(sources, shots, entities, random_numbers("paired", seed, iteration, index))
+        _pair(sources, shots, *which, random_numbers("paired", seed, iteration, index))
         for index in range(tasks)
     )
 
 
-def _pair(sources: Sources, shots: int, entities: bool, source: Iterator[int]) -> Episode:
+def _pair(
+    sources: Sources, shots: int, entities: bool, entity_queries: bool, source: Iterator[int]
+) -> Episode:
     domain = sources.names[_below(len(sources.names), source)]
     sentences, usable = sources.sentences[domain], sources.bearing[domain]
-    if len(sentences) < 2 * shots or (entities and len(usable) < shots):
+    wanted = 2 * shots if entity_queries else shots if entities else 0
+    if len(sentences) < 2 * shots or len(usable) < wanted:
         raise _too_few(domain, len(sentences), len(usable), 2 * shots)
-    if entities:  # the query is of any sentences that the support has left
+    if entity_queries:
+        drawn = [usable[place] for place in distinct(len(usable), 2 * shots, source)]
+        support, query = drawn[:shots], drawn[shots:]
+    elif entities:  # the query is of any sentences that the support has left
         support = [usable[place] for place in distinct(len(usable), shots, source)]
         taken = set(support)
         spare = (i for i in distinct(len(sentences), 2 * shots, source) if i not in taken)

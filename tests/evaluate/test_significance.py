@@ -1,4 +1,6 @@
-"""Tests and intervals against scipy; Holm by hand."""
+"""Tests and intervals against scipy and enumeration; Holm by hand."""
+
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from hardner.evaluate.significance import (
     bootstrap_interval,
     cohens_d,
     compare,
+    compare_trainings,
+    crossed_bootstrap,
     holm,
     permutation_test,
 )
@@ -92,3 +96,45 @@ def test_holm_rejects_what_its_stepping_down_rejects(found):
             break
         rejected.add(place)
     assert {i for i, p in enumerate(holm(found)) if p <= level} == rejected
+
+
+def test_seeds_and_samples_are_drawn_as_enumeration_draws_them():
+    """Three trainings against two, over four samples: every draw of two, one and three of them."""
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(0.2, 1, (3, 4)), rng.normal(0, 1, (2, 4))
+    every = [
+        a[np.ix_(mine, samples)].mean() - b[np.ix_(theirs, samples)].mean()
+        for mine in product(range(3), repeat=2)
+        for theirs in product(range(2), repeat=1)
+        for samples in product(range(4), repeat=3)
+    ]
+    drawn = crossed_bootstrap(a, b, draws=200_000)
+    assert drawn.mean() == pytest.approx(np.mean(every), abs=0.01)
+    assert drawn.std() == pytest.approx(np.std(every), rel=0.01)
+    for reach in (-1.0, -0.5, 0.0, 0.5, 1.0):
+        assert np.mean(drawn <= reach) == pytest.approx(np.mean(np.array(every) <= reach), abs=0.01)
+    found = compare_trainings(a.tolist(), b.tolist())
+    assert (found.pairs, found.seeds) == (4, 2)
+    assert found.difference == pytest.approx(a.mean() - b.mean())
+    expected = 2 * min(np.mean(np.array(every) <= 0), np.mean(np.array(every) >= 0))
+    assert found.p == pytest.approx(expected, abs=0.03)
+    assert found.low < found.difference < found.high
+
+
+def test_what_trainings_differ_in_is_no_difference_of_methods():
+    """All samples agree that one training is better, but trainings of one method differ as much."""
+    samples = np.linspace(0, 0.1, 20)
+    one, other = (
+        [(seed + samples).tolist() for seed in seeds] for seeds in ((0.3, 0.1), (0.2, 0.0))
+    )
+    assert compare_trainings(one[:1], other[:1]).p < 0.001  # over the samples alone
+    assert compare_trainings(one, other).p > 0.1
+    apart = [(0.5 + samples).tolist(), (0.6 + samples).tolist()]
+    assert compare_trainings(apart, other).p < 0.001
+    with pytest.raises(HardnerError, match="cannot compare"):
+        compare_trainings([[0.1, 0.2]], [[0.1]])
+
+
+def test_one_training_of_each_is_compared_by_permutation():
+    one, other = [0.3, 0.5, 0.4], [0.2, 0.1, 0.5]
+    assert compare_trainings([one], [other]) == compare(one, other)

@@ -2,12 +2,14 @@
 
 import csv
 import io
+from dataclasses import replace
 from statistics import mean, stdev
 
 import pytest
 from evaluate.made import of_f1, result
 from shared import SHARED
 
+from hardner.config import merged
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import PROTOCOLS
 from hardner.evaluate.published import (
@@ -17,8 +19,10 @@ from hardner.evaluate.published import (
     published_values,
 )
 from hardner.evaluate.render import RENDERERS, as_csv
+from hardner.evaluate.results import record_config
 from hardner.evaluate.significance import compare, holm
 from hardner.evaluate.table import TableRow, build_tables, select_rows
+from hardner.evaluate.trainings import read_trainings
 
 PUBLISHED = SHARED / "published"
 
@@ -218,7 +222,10 @@ def test_two_trainings_that_differ_in_their_files_are_refused(name, said):
     with pytest.raises(HardnerError, match=f"two results with different {said}, aa and bb"):
         build_tables([line("aa"), line("bb", size=10)])
     # Another seed is another training, and each target has a model of its own.
-    build_tables([line("aa"), line("bb", seed=1), line("cc", corpus="S800"), line("")])
+    elsewhere = line("aa" if name == "vectors" else "cc", corpus="S800", target_domain="Species")
+    build_tables([line("aa"), line("bb", seed=1), elsewhere, line("")])
+    with pytest.raises(HardnerError, match=f"two results with different {said}, aa and bb"):
+        build_tables([line("aa"), line("bb", corpus="BC5CDR-disease")])
 
 
 def test_two_configurations_are_not_averaged_over_their_samples():
@@ -231,6 +238,65 @@ def test_a_row_of_several_configurations_says_so():
     shown = RENDERERS["text"](build_tables(results))
     assert "of more than one configuration (see configs.json): MAML\n" in shown
     assert "of more than one" not in RENDERERS["text"](build_tables(SMALL))
+
+
+def kept(tmp_path, *configs):
+    """Configurations in a folder, as `hardner evaluate` keeps them, with their keys."""
+    keys = [record_config(tmp_path, config) for config in configs]
+    return keys, read_trainings([tmp_path / "few_shot.jsonl"])
+
+
+def config(train="sources", *, shots=5, **more):
+    experiment = {"train": {"shots": shots, "rate": 0.01}, "seed": 0, "encoder": {"folder": ""}}
+    return {"experiment": merged(experiment, more), "train": train, "adaptation": {"steps": 200}}
+
+
+def test_a_row_of_two_trainings_is_refused(tmp_path):
+    (one, other), trainings = kept(tmp_path, config(), config(more={}, encoder={"skip": True}))
+    mixing = [result(config=one), result(config=other, corpus="BC5CDR-disease")]
+    with pytest.raises(HardnerError, match=f"HGDA .bilstm, paper. mixes two trainings: {one} on"):
+        build_tables(mixing, trainings=trainings)
+    assert "of more than one configuration" in RENDERERS["text"](build_tables(mixing))
+    build_tables([mixing[0], replace(mixing[1], preset="best")], trainings=trainings)
+
+
+def test_what_the_models_of_a_row_differ_in_anyway_is_no_other_training(tmp_path):
+    same = (
+        config(),
+        config(seed=1),
+        config(encoder={"folder": "runs/types-drug/model"}),
+        config(encoder={"skip": False}),
+    )
+    keys, trainings = kept(tmp_path, *same)
+    results = [result(config=key, corpus=str(i)) for i, key in enumerate(keys)]
+    (table,) = build_tables(results, trainings=trainings)
+    assert not table.mixed
+    own = [config("target", data={"corpora": [name]}, more={}) for name in ("A", "B")]
+    keys, trainings = kept(tmp_path / "own", *own)
+    results = [result(config=key, corpus=str(i)) for i, key in enumerate(keys)]
+    build_tables(results, trainings=trainings)
+
+
+def test_a_row_may_have_a_model_for_each_number_of_shots(tmp_path):
+    (five, ten), trainings = kept(tmp_path, config(), config(shots=10))
+    row = [result(config=five), result(config=ten, size=10)]
+    build_tables(row, trainings=trainings)
+    with pytest.raises(HardnerError, match="mixes two trainings"):
+        build_tables([*row, result(config=five, size=20)], trainings=trainings)
+
+
+def test_several_seeds_are_compared_by_both(tmp_path):
+    results = [
+        of_f1(f + seed % 2, corpus="A", method=name, sample=i, seed=seed)
+        for name, values in (("MAML", (4, 3, 5, 4)), ("HGDA", (7, 6, 8, 7)))
+        for i, f in enumerate(values)
+        for seed in range(4)
+    ]
+    (table,) = build_tables(results, baseline="MAML")
+    found = table.cells[5, TableRow("HGDA", "bilstm", "paper"), "A"].comparison
+    assert (found.seeds, found.pairs) == (4, 4)
+    assert found.difference == pytest.approx(0.3)
+    assert "in a bootstrap over samples and seeds" in RENDERERS["text"]([table])
 
 
 def test_a_mean_of_fewer_samples_than_planned_is_marked():
@@ -325,6 +391,22 @@ def test_published_figures_are_the_papers():
         else:
             place = "Figure 6" if number == "fig6" else f"Table {number}"
             theirs.setdefault(f"{papers[paper]}, {place}", []).append(value / 100)
-    assert ours.keys() == theirs.keys()
+    assert ours.keys() >= theirs.keys()
     for source, values in theirs.items():
-        assert sorted(ours[source]) == pytest.approx(sorted(values)), source
+        held = sorted(ours[source])
+        for value in sorted(values):  # each once; the papers' texts have more than the files
+            near = next(v for v in held if v == pytest.approx(value))
+            held.remove(near)
+
+
+def test_precision_and_recall_as_printed_give_f1_as_printed():
+    """What was taken from the papers' texts; the few-shot values are means, which need not."""
+    found = {}
+    for (protocol, metric, size, corpus), figures in published_values().items():
+        for figure in figures if protocol in ("shares", "multitask_3", "multitask_4") else ():
+            found.setdefault((protocol, size, corpus, figure.method), {})[metric] = figure.value
+    whole = [metrics for metrics in found.values() if len(metrics) == 3]
+    assert len(whole) > 80
+    for metrics in whole:
+        p, r = metrics["precision"], metrics["recall"]
+        assert metrics["f1"] == pytest.approx(2 * p * r / (p + r), abs=0.002)

@@ -15,6 +15,7 @@ SOURCES = Sources.of({domain: tiny.sentences(domain) for domain in tiny.DOMAINS}
 PARTS = {
     "hgda": "critic decoder encoder",
     "hgda-nes": "critic decoder encoder",
+    "hgda-nes-queries": "critic decoder encoder",
     "hgda-both": "critic decoder encoder",
     "metaner": "critic decoder encoder",
     "metaner-without-critic": "decoder encoder",
@@ -75,6 +76,12 @@ def test_three_steps_of_each_pooling_without_one_of_the_tasks(pooling: str) -> N
     shares = {"tag": 1.0, "mtcls": 0.5, "bcls": 0.0, "mcls": 0.5}
     way = method("multigranularity", MethodSettings(pooling=pooling, shares=shares))
     train(way, "transformer", parts="decoder encoder mcls mtcls")
+
+
+def test_three_steps_of_tempered_hardness_by_sentence() -> None:
+    way = method("hgda", MethodSettings(temperature=3.0, by_sentence=True))
+    assert way.objective.outer[0].loss == way.objective.inner.terms[0].loss == "tag of sentences"
+    train(way, "bert")
 
 
 def test_a_frozen_encoder_stays() -> None:

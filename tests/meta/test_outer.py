@@ -31,6 +31,18 @@ def test_weights_sum_to_one_and_are_even_where_losses_are():
     torch.testing.assert_close(even["decoder"], torch.full((5,), 0.2))
 
 
+def test_a_temperature_takes_a_root_of_the_losses():
+    losses = torch.tensor([9.0, 1.0, 0.0])
+    torch.testing.assert_close(hardness_weights(losses, 2.0), torch.tensor([0.75, 0.25, 0.0]))
+    torch.testing.assert_close(hardness_weights(losses, 0.5), torch.tensor([81.0, 1, 0]) / 82)
+    assert torch.equal(hardness_weights(losses, 1.0), hardness_weights(losses))
+    cold = hardness_weights(1e30 * losses, 0.01)  # no power overflows
+    torch.testing.assert_close(cold, torch.tensor([1.0, 0.0, 0.0]))
+    torch.testing.assert_close(hardness_weights(torch.zeros(4), 2.0), torch.full((4,), 0.25))
+    warm = task_weights("hardness", (tag_term(),), [losses], 2.0)["decoder"]
+    torch.testing.assert_close(warm, torch.tensor([0.75, 0.25, 0.0]))
+
+
 def test_weights_are_constants():
     losses = torch.rand(3, requires_grad=True)
     assert not hardness_weights(losses).requires_grad

@@ -23,7 +23,7 @@ from hardner import checkpoint
 from hardner.config import merged, toml
 from hardner.errors import HardnerError
 from hardner.jobs.progress import RunProgress
-from hardner.meta.experiment import Experiment
+from hardner.meta.experiment import EncoderSection, Experiment
 from hardner.meta.experiments import experiment
 from hardner.meta.log import read_log
 from hardner.meta.network import build_network
@@ -31,6 +31,7 @@ from hardner.meta.run import RunStatus, run_experiment
 from hardner.meta.source_data import load_source_data
 from hardner.model.characters import ALPHABET
 from hardner.model.describe import load_model
+from hardner.model.encoders import vocabulary_of
 
 TINY: dict[str, Any] = {
     "target": "Disease",
@@ -490,6 +491,26 @@ def test_word_vectors_are_taken_from_a_file(tmp_path: Path) -> None:
         small(encoder={"letters_from_words": True})
     with pytest.raises(HardnerError, match=r"have 8 numbers, encoder.dimension is 9"):
         run_experiment(small(encoder={"vectors": str(path), "dimension": 9}), tmp_path / "other")
+
+
+@pytest.mark.parametrize("unknown", ["own", "shared", "zero"])
+def test_words_without_a_vector_are_handled_as_asked(unknown: str, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text("the 1 2 3 4 5 6 7 8\ninsulin 8 7 6 5 4 3 2 1\n")
+    asked = small(encoder={"vectors": str(path), "unknown": unknown})
+    found = load_source_data(asked)
+    tagger, params = build_network(asked, found)
+    rows = params["frozen.words"][0]
+    words = vocabulary_of([s for every in found.train.sentences.values() for s in every])
+    known = {"the", "insulin"}
+    lacking = [tagger.encoder.look_up(word) for word in words if word.lower() not in known]
+    assert (0 in lacking) == (unknown != "own")
+    assert len(set(lacking)) == (len(lacking) if unknown == "own" else 1)
+    assert torch.equal(rows[tagger.encoder.look_up("the")], torch.arange(1.0, 9.0))
+    assert bool(rows[0].any()) == (unknown != "zero")
+    assert tagger.encoder.look_up("unheard-of") == 0
+    with pytest.raises(HardnerError, match="name a file"):
+        EncoderSection(unknown="shared")
 
 
 @pytest.mark.parametrize("kind", ["bert", "transformer"])

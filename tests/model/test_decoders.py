@@ -109,7 +109,8 @@ def test_losses_are_over_the_domains_own_tags(kind: str) -> None:
         *(limit[torch.tensor(picked)].double() for limit in constraints(SETS))
     )
     chosen = select(params, batch.domains)
-    ours = tag_loss(kind, emit(kind, chosen, encoded, batch, limits), batch)
+    emitted = emit(kind, chosen, encoded, batch, limits)
+    ours, by_sentence = (tag_loss(kind, emitted, batch, whole) for whole in (False, True))
     for task, domain in enumerate(picked):
         values, n = [], len(SETS[domain].tags)
         weight, bias = params["weight"][0, domain, :n], params["bias"][0, domain, :n]
@@ -129,7 +130,10 @@ def test_losses_are_over_the_domains_own_tags(kind: str) -> None:
                 assert gold in every
                 paths = torch.tensor([score(s, scores, chain) for s in every], dtype=torch.float64)
                 values.append(paths.logsumexp(0) - score(gold, scores, chain))
-        torch.testing.assert_close(ours[task], torch.stack(values).mean(), rtol=1e-10, atol=1e-10)
+        every_value, close = torch.stack(values), {"rtol": 1e-10, "atol": 1e-10}
+        torch.testing.assert_close(ours[task], every_value.mean(), **close)
+        a_sentence = every_value.sum() / sum(length > 0 for length in lengths[task])
+        torch.testing.assert_close(by_sentence[task], a_sentence, **close)
 
 
 @pytest.mark.parametrize("kind", ["crf", "softmax"])

@@ -70,7 +70,7 @@ ROOT_OPTION = Annotated[
     Path | None, Option(metavar="DIR", help="Folder of the corpora; default: the run's own.")
 ]
 PRESET_OPTION = Annotated[
-    str, Option(help="Preset to adapt by: paper or best; default: the run's own.")
+    str, Option(help="Preset to adapt by: paper, best, ...; default: the run's own.")
 ]
 CATALOGUE_OPTION = Annotated[
     str,

@@ -12,6 +12,13 @@ MEAN = "mean"
 """The column of the mean over all corpora."""
 _EARLIER_NAMES = {"HGDA": "MetaBioNER", "HGDA-NEs": "MetaBioNER-NEs"}
 """The same authors' first form of a method, for sizes that were published for that form alone."""
+_VARIANTS = {
+    "HGDA, trained with 5": "HGDA",
+    "MetaNER, trained with 5": "MetaNER",
+    "MetaNER, lambda 1.0": "MetaNER",
+    "HGDA-NEs, queries too": "HGDA-NEs",
+}
+"""Rows of ours that differ from a published one in what their name says."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +43,14 @@ def published_values() -> Mapping[tuple[str, str, str, str], tuple[PublishedValu
     return found
 
 
+def compared_method(method: str) -> str:
+    """The method that a row of ours is a variant of, or the row's own name."""
+    return _VARIANTS.get(method, method)
+
+
 def published_names(protocol: str, method: str, encoder: str) -> list[str]:
     """The names that papers give to a row of ours, the best match first."""
+    method = compared_method(method)
     if protocol == "few_shot" and encoder in ("transformer", "bert"):
         # HGDA writes HGDA* for HGDA with BERT, and BioBERT for plain fine-tuning.
         return ["BioBERT"] if method in ("FineTuning", "encoder alone") else [f"{method}*"]

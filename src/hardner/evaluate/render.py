@@ -34,8 +34,11 @@ class Grid:
     notes: tuple[str, ...]
 
 
-def table_grids(table: ResultTable) -> Iterator[Grid]:
-    """A grid for each size, and one of the shares with which methods reach In-Domain."""
+def table_grids(table: ResultTable, others: Sequence[str] | None = None) -> Iterator[Grid]:
+    """A grid for each size, and one of the shares with which methods reach In-Domain.
+
+    Below our rows stand the published rows of some names, by default the one that is best.
+    """
     columns = (*table.corpora, MEAN)
     for size in table.sizes:
         lines: list[tuple[str, ...]] = []
@@ -46,14 +49,44 @@ def table_grids(table: ResultTable) -> Iterator[Grid]:
                 lines.append(("- published", *map(_published, (c.published for c in cells))))
                 lines.append(("- difference", *(_number(cell.difference, "+") for cell in cells)))
         own = (table.protocol, table.metric, size, table.corpora)
-        if best := best_published(*own):  # be it one of the rows or not
-            lines.append((f"best published: {best}", *map(_published, published_row(*own, [best]))))
+        best = best_published(*own)  # be it one of the rows or not
+        shown = {best: "best published"} if best and others is None else {}
+        for name, what in (shown | dict.fromkeys(others or (), "published")).items():
+            values = published_row(*own, [name])
+            if any(values):
+                lines.append((f"{what}: {name}", *map(_published, values)))
         title = f"{table.protocol}: {METRIC_NAMES[table.metric]}, {size_name(size)}"
         yield Grid(title, ("method", *columns), tuple(lines), tuple(_notes(table, size)))
     if shares := tuple(_in_domain_shares(table)):
         what = f"share of the data at which a method passes {IN_DOMAIN} on all of it"
         notes = ("linear between two shares; - where it never does",)
         yield Grid(f"{table.protocol}: {what}", ("method", *table.corpora), shares, notes)
+
+
+def shares_grid(table: ResultTable) -> Grid:
+    """A line for each corpus and row, a column for each size."""
+    lines = [
+        (
+            corpus,
+            table.label(row),
+            *(_mean(table, table.cells[s, row, corpus]) for s in table.sizes),
+        )
+        for corpus in table.corpora
+        for row in table.rows
+    ]
+    few = any(table.falls_short(cell) for cell in table.cells.values())
+    notes = (f"{FEWER} of fewer samples than the {table.planned} that the protocol draws",) * few
+    head = (
+        "corpus",
+        "method",
+        *(size_name(size).removesuffix(" of the data") for size in table.sizes),
+    )
+    title = f"{table.protocol}: {METRIC_NAMES[table.metric]}"
+    return Grid(title, head, tuple(lines), notes)
+
+
+def _mean(table: ResultTable, cell: TableCell) -> str:
+    return _number(cell.mean) + FEWER * table.falls_short(cell) if cell.values else _NOT_RUN
 
 
 def _in_domain_shares(table: ResultTable) -> Iterator[tuple[str, ...]]:
@@ -88,10 +121,12 @@ def _notes(table: ResultTable, size: Size) -> Iterator[str]:
         which = ", ".join(mixed) if len(mixed) < len(table.rows) else "each row"
         yield f"of more than one configuration (see configs.json): {which}"
     if table.baseline:
-        tests = sum(cell.p_holm is not None for cell in table.cells.values())
+        tests = [cell.comparison for cell in table.cells.values() if cell.comparison]
+        seeded = any(comparison.seeds > 1 for comparison in tests)
+        how = "a bootstrap over samples and seeds" if seeded else "a paired permutation test"
         yield (
-            f"* differs from {table.label(table.baseline)}: p < {SIGNIFICANCE_LEVEL:g} in a paired "
-            f"permutation test, after Holm's correction for {tests} tests"
+            f"* differs from {table.label(table.baseline)}: p < {SIGNIFICANCE_LEVEL:g} in {how}, "
+            f"after Holm's correction for {len(tests)} tests"
         )
     sources: dict[str, dict[str, None]] = {}
     for row, cell in own:
@@ -214,9 +249,12 @@ def _each_grid(show: Callable[[Grid], str]) -> Callable[[Sequence[ResultTable]],
     return lambda tables: "\n".join(show(grid) for table in tables for grid in table_grids(table))
 
 
+GRID_RENDERERS: dict[str, Callable[[Grid], str]] = {
+    "text": _text_table,
+    "md": pipe_table,
+    "latex": _latex_table,
+}
 RENDERERS: dict[str, Callable[[Sequence[ResultTable]], str]] = {
-    "text": _each_grid(_text_table),
-    "md": _each_grid(pipe_table),
     "csv": as_csv,
-    "latex": _each_grid(_latex_table),
+    **{name: _each_grid(show) for name, show in GRID_RENDERERS.items()},
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,13 +11,15 @@ import torch
 
 from hardner.adapt.recipe import RECIPES, Recipe, encoder_kind, recipe_for
 from hardner.catalogue import BENCHMARK
+from hardner.config import make
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Protocol, Size, TrainOn
-from hardner.files import sha256
+from hardner.files import read_toml, sha256
 from hardner.jobs.run_folder import MODEL_FOLDER
-from hardner.meta.experiment import Experiment
+from hardner.meta.experiment import Experiment, HardnessSection
 from hardner.meta.experiments import read_experiment
-from hardner.meta.methods import BASELINES
+from hardner.meta.methods import BASELINES, InnerSection
+from hardner.meta.optim import Optimizer
 from hardner.meta.run import EXPERIMENT_FILE
 from hardner.meta.source_data import corpora_of
 from hardner.model.describe import load_model
@@ -147,8 +149,9 @@ def make_system(
     adapt = plan.adapt if plan else protocol.adapt
     train: TrainOn = plan.train if plan else protocol.train
     trained = experiment.preset if experiment else ""
-    chosen = preset or (trained if trained in RECIPES else "paper")
-    recipe = recipe_for(chosen, kind)
+    known = RECIPES.keys() | _variants().keys()
+    chosen = preset or (trained if trained in known else "paper")
+    recipe = compared_recipe(chosen, kind)
     if experiment and experiment.method == "wpz":
         recipe = replace(recipe, prototypes=True)
     fitted = asdict(recipe) | {"parts": sorted(recipe.parts)} if adapt else None
@@ -179,6 +182,27 @@ def make_system(
     )
 
 
+def compared_recipe(name: str, kind: str) -> Recipe:
+    """A preset of adaptation, or one of ``recipes.toml``, for a kind of encoder."""
+    if name not in _variants():
+        try:
+            return recipe_for(name, kind)
+        except HardnerError as error:
+            raise HardnerError(f"{error}; to be compared also {', '.join(_variants())}") from None
+    changed = dict(_variants()[name])
+    base = recipe_for(changed.pop("extends"), kind)
+    if "optimizer" in changed:
+        changed["optimizer"] = make(Optimizer, changed["optimizer"])
+    if unknown := changed.keys() - asdict(base).keys():
+        raise HardnerError(f"recipes.toml, {name}: a recipe has no {min(unknown)}")
+    return replace(base, **changed)
+
+
+@cache
+def _variants() -> Mapping[str, Mapping[str, Any]]:
+    return read_toml(Path(__file__).with_name("recipes.toml"))
+
+
 def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
     """The experiment without where it ran, equal for all targets that it may leave out."""
     if experiment is None:
@@ -189,8 +213,17 @@ def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
     if set(experiment.data.corpora) == left:
         table["data"]["corpora"] = []
     del table["device"], table["target"], table["data"]["root"], table["data"]["catalogue"]
-    if not experiment.encoder.skip:  # newer than the first results
+    # Newer than the first results, whose configurations must still hash to the same key.
+    if not experiment.encoder.skip:
         del table["encoder"]["skip"]
+    if experiment.encoder.unknown == "own":
+        del table["encoder"]["unknown"]
+    if not experiment.train.per_iteration:
+        del table["train"]["per_iteration"]
+    if experiment.hardness == HardnessSection():
+        del table["hardness"]
+    if "domain" not in experiment.build_method().heads:  # a weight that nothing is weighed by
+        table["inner"]["weight"] = InnerSection.weight
     return table
 
 

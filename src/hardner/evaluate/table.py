@@ -7,10 +7,17 @@ from statistics import fmean, stdev
 
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import PROTOCOLS, Size
-from hardner.evaluate.published import MEAN, PublishedValue, published_names, published_row
+from hardner.evaluate.published import (
+    MEAN,
+    PublishedValue,
+    compared_method,
+    published_names,
+    published_row,
+)
 from hardner.evaluate.results import Result
 from hardner.evaluate.score import Metric
-from hardner.evaluate.significance import Comparison, compare, holm
+from hardner.evaluate.significance import Comparison, compare_trainings, holm
+from hardner.evaluate.trainings import RowTraining, refuse_mixed_files, refuse_mixed_trainings
 from hardner.meta.methods import BASELINES
 
 SIGNIFICANCE_LEVEL = 0.05
@@ -100,7 +107,7 @@ class ResultTable:
         more = [
             getattr(row, name)
             for name in ("encoder", "preset")
-            if len({getattr(other, name) for other in self.rows}) > 1
+            if len({getattr(other, name) for other in self.rows} - {""}) > 1 and getattr(row, name)
         ]
         more += ["natural"] if row.natural else []
         name = f"{row.method} + {row.unlabelled:,} unlabelled" if row.unlabelled else row.method
@@ -144,13 +151,19 @@ def group_results(results: Iterable[Result]) -> dict[CellKey, list[Result]]:
 
 
 def build_tables(
-    results: Iterable[Result], metric: Metric = "f1", baseline: str = ""
+    results: Iterable[Result],
+    metric: Metric = "f1",
+    baseline: str = "",
+    trainings: Mapping[str, RowTraining] | None = None,
 ) -> list[ResultTable]:
-    """A table for each protocol; with a baseline (a row's label or method), others are compared."""
+    """A table for each protocol; with a baseline (a row's label or method), others are compared.
+
+    Where ``trainings`` says what is behind the configurations, a row of two trainings is an error.
+    """
     protocols: dict[str, list[Result]] = {}
     for result in results:
         protocols.setdefault(result.protocol, []).append(result)
-    tables = [_table(name, found, metric) for name, found in protocols.items()]
+    tables = [_table(name, found, metric, trainings) for name, found in protocols.items()]
     return [_compared(table, baseline) for table in tables] if baseline else tables
 
 
@@ -169,8 +182,12 @@ def select_rows(results: Sequence[Result], names: Sequence[str]) -> list[Result]
     return [r for r in results if (r.protocol, TableRow.of(r)) in found]
 
 
-def _table(protocol: str, results: Sequence[Result], metric: Metric) -> ResultTable:
-    mixed = _mixed_rows(results)
+def _table(
+    protocol: str,
+    results: Sequence[Result],
+    metric: Metric,
+    trainings: Mapping[str, RowTraining] | None,
+) -> ResultTable:
     plan = PROTOCOLS.get(protocol)
     found = sorted({r.corpus for r in results})
     # The protocol's corpora if any of them was run, then other corpora that were.
@@ -178,6 +195,25 @@ def _table(protocol: str, results: Sequence[Result], metric: Metric) -> ResultTa
     corpora = (*planned, *(c for c in found if c not in planned))
     sizes = tuple(sorted({r.size for r in results}))
     rows = tuple(sorted({TableRow.of(r) for r in results}, key=_row_order))
+    return filled_table(protocol, results, metric, trainings, corpora, sizes, rows)
+
+
+def filled_table(
+    protocol: str,
+    results: Sequence[Result],
+    metric: Metric,
+    trainings: Mapping[str, RowTraining] | None,
+    corpora: tuple[str, ...],
+    sizes: tuple[Size, ...],
+    rows: tuple[TableRow, ...],
+) -> ResultTable:
+    """The table of these corpora, sizes and rows, be they run or not."""
+    pairs = [(TableRow.of(r), r) for r in results]
+    mixed = refuse_mixed_files(pairs)
+    if trainings and all(r.config in trainings for r in results):
+        refuse_mixed_trainings(pairs, trainings)
+        mixed = frozenset()
+    plan = PROTOCOLS.get(protocol)
     groups = group_results(results)
     cells: dict[CellKey, TableCell] = {}
     for size in sizes:
@@ -194,37 +230,10 @@ def _table(protocol: str, results: Sequence[Result], metric: Metric) -> ResultTa
     return ResultTable(protocol, metric, corpora, sizes, rows, cells, samples, mixed)
 
 
-def _mixed_rows(results: Sequence[Result]) -> frozenset[TableRow]:
-    """The rows with several configurations; two trainings of one cell are an error.
-
-    So are two of one corpus that differ in nothing but their word vectors or encoder, where the
-    lines say which these were.
-    """
-    first: dict[tuple[object, ...], str] = {}
-    mixed = set()
-    for r in results:
-        row = TableRow.of(r)
-        own = row, r.corpus, r.seed
-        for place, value, what in (
-            ((*own, r.size), r.config, "configurations"),
-            ((*own, r.config, "vectors"), r.vectors_hash, "word vectors"),
-            ((*own, r.config, "encoder"), r.encoder_hash, "encoders"),
-        ):
-            if value and (other := first.setdefault(place, value)) != value:
-                raise HardnerError(
-                    f"{r.method} on {r.corpus}, {r.size} has two results with different {what}, "
-                    f"{other} and {value} (see configs.json): put them into different folders, or "
-                    "give one another --name"
-                )
-        if first.setdefault((row, r.seed), r.config) != r.config:
-            mixed.add(row)
-    return frozenset(mixed)
-
-
 def _row_order(row: TableRow) -> tuple[str, str, int, TableRow]:
     """Rows of one encoder and preset together, in the papers' order of methods."""
-    order = list(BASELINES)
-    place = order.index(row.method) if row.method in order else len(order)
+    order, method = list(BASELINES), compared_method(row.method)
+    place = order.index(method) if method in order else len(order)
     return row.encoder, row.preset, place, row
 
 
@@ -232,6 +241,26 @@ def _sample_means(each: Sequence[Samples]) -> Samples:
     """The mean over corpora of each sample that all of them have."""
     shared = set(each[0]).intersection(*each[1:]) if each else set()
     return {key: fmean(found[key] for found in each) for key in sorted(shared)}
+
+
+def compare_samples(ours: Samples, theirs: Samples) -> Comparison | None:
+    """Two rows over the samples that every training of both was scored on, if there are several."""
+    grids = [by_seed(values) for values in (ours, theirs)]
+    if not all(grids):
+        return None
+    shared = sorted(set.intersection(*(set(own) for grid in grids for own in grid.values())))
+    if len(shared) < 2:
+        return None
+    one, other = ([[own[s] for s in shared] for own in grid.values()] for grid in grids)
+    return compare_trainings(one, other)
+
+
+def by_seed(values: Samples) -> dict[int, dict[int, float]]:
+    """The value of each sample, for each seed."""
+    found: dict[int, dict[int, float]] = {}
+    for (seed, sample), value in sorted(values.items()):
+        found.setdefault(seed, {})[sample] = value
+    return found
 
 
 def _compared(table: ResultTable, baseline: str) -> ResultTable:
@@ -244,11 +273,11 @@ def _compared(table: ResultTable, baseline: str) -> ResultTable:
     (base,) = named
     found: dict[CellKey, Comparison] = {}
     for (size, row, corpus), cell in table.cells.items():
+        if row == base:
+            continue
         theirs = table.cells[size, base, corpus].values
-        shared = sorted(cell.values.keys() & theirs.keys())
-        if row != base and len(shared) > 1:
-            ours = [cell.values[key] for key in shared]
-            found[size, row, corpus] = compare(ours, [theirs[key] for key in shared])
+        if compared := compare_samples(cell.values, theirs):
+            found[size, row, corpus] = compared
     adjusted = dict(zip(found, holm([c.p for c in found.values()]), strict=True))
     cells = {
         place: replace(cell, comparison=found.get(place), p_holm=adjusted.get(place))

@@ -58,6 +58,10 @@ class EncoderSection(Section):
     """Of a word vector."""
     train_words: bool = False
     """Whether word vectors are trained."""
+    unknown: Literal["own", "shared", "zero"] = "own"
+    """What words of the sources that the file of vectors lacks start from: random vectors of their
+    own; one random vector for them all, which words of the target without a vector share, so that
+    training has met it; or that one of zeros."""
     hidden: Few = 128
     """Units of one direction of the BiLSTM or BiGRU."""
     skip: bool = False
@@ -76,6 +80,8 @@ class EncoderSection(Section):
         super().__post_init__()
         if self.letters_from_words and not self.vectors:
             raise HardnerError("encoder.letters_from_words: name a file of encoder.vectors")
+        if self.unknown != "own" and not self.vectors:
+            raise HardnerError("encoder.unknown: name a file of encoder.vectors")
         if self.recurrent % 2:
             raise HardnerError(
                 f"encoder.recurrent: two directions share it, so it is even; got {self.recurrent}"
@@ -101,6 +107,9 @@ class TrainSection(Section):
     """Of an iteration: m."""
     shots: Few = 5
     """Sentences of a support, a query or a mini-batch: K."""
+    per_iteration: Annotated[int, Bounds(0, 1_000_000)] = 0
+    """Sentences of an iteration, supports and queries of all tasks together, so that methods whose
+    tasks differ learn from equally many; it sets the number of tasks. 0: as many as they need."""
     rate: NonNegative = 1e-2
     scaled: bool = True
     """Whether both rates are for 32 shots, and scale with the root of the shots (HGDA, Eq. 3)."""
@@ -151,6 +160,17 @@ class GranularitySection(Section):
 
 
 @dataclass(frozen=True)
+class HardnessSection(Section):
+    """``[hardness]``: how HGDA weighs its tasks."""
+
+    temperature: Annotated[float, Bounds(0.01, 1_000_000)] = 1.0
+    """Weights follow the losses to the power of one over this: 1 is Eq. 2, more is more even."""
+    by_sentence: bool = False
+    """Whether a softmax decoder's loss is summed over the words of a sentence, as a CRF's and the
+    domain's losses are of a sentence, where it would be the mean of a word."""
+
+
+@dataclass(frozen=True)
 class Experiment:
     """All settings of a training run."""
 
@@ -168,6 +188,7 @@ class Experiment:
     train: TrainSection = field(default_factory=TrainSection)
     devel: DevelSection = field(default_factory=DevelSection)
     granularity: GranularitySection = field(default_factory=GranularitySection)
+    hardness: HardnessSection = field(default_factory=HardnessSection)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -180,13 +201,26 @@ class Experiment:
             raise HardnerError(f"decoder.kind: {reason}")
         if self.encoder.frozen and "encoder" in objective.learners:
             raise HardnerError(f"encoder.frozen: {self.method} learns through the encoder")
+        _ = self.tasks  # refuses what cannot be shared out
+
+    @property
+    def tasks(self) -> int:
+        """Of an iteration."""
+        of, t = self.build_method().sentence_sets * self.train.shots, self.train
+        if t.per_iteration % of:
+            said = f"{self.method}'s tasks of {t.shots} shots are of {of} sentences"
+            raise HardnerError(f"train.per_iteration: {said}; name a multiple of that")
+        return t.per_iteration // of or t.tasks
 
     def build_method(self) -> Method:
         inner = replace(self.inner, rate=self._rate(self.inner.rate))
         shares = vars(self.granularity).copy()
         pooling = shares.pop("pooling")
         frozen = self.encoder.frozen
-        settings = MethodSettings(**vars(inner), pooling=pooling, shares=shares, frozen=frozen)
+        weighed = vars(self.hardness)
+        settings = MethodSettings(
+            **vars(inner), **weighed, pooling=pooling, shares=shares, frozen=frozen
+        )
         return method(self.method, settings)
 
     def training(self) -> Training:

@@ -1,8 +1,9 @@
-"""Where experiments come from: a name of ``experiments.toml`` or a file, with a preset beneath."""
+"""Where experiments come from: a name of two tables or a file, with a preset beneath."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +65,17 @@ def training_presets() -> Mapping[str, Mapping[str, ConfigTable]]:
 @cache
 def experiment_tables() -> Mapping[str, ConfigTable]:
     """What each named experiment sets."""
-    table = read_toml(Path(__file__).with_name("experiments.toml"))
+    first, more = (
+        read_toml(Path(__file__).with_name(f"{name}.toml")) for name in ("experiments", "ablations")
+    )
+    table = merged(first, more)
     methods, settings, cells = table["methods"], table["settings"], table["cells"]
+    groups = table["groups"]
     tables = {}
     for method in methods:
         values = _section(methods, method)
-        for setting in methods[method].get("settings", [""]):  # without any: METHOD alone
+        named = methods[method].get("settings", [""])  # without any: METHOD alone
+        for setting in chain.from_iterable(groups.get(name, [name]) for name in named):
             name = f"{method}/{setting}" if setting else method
             over = merged(_section(settings, setting) if setting else {}, cells.get(name, {}))
             tables[name] = merged(values, over)

@@ -65,7 +65,7 @@ class Hardness:
         found = list(read_log(log))
         if not found:
             raise FileError(log, "no iteration is logged yet")
-        tasks = experiment.train.tasks
+        tasks = experiment.tasks
         if any((e.iteration, len(e.domains)) != (i, tasks) for i, e in enumerate(found)):
             raise FileError(log, "is not the whole log of this experiment")
         weights = tuple(_weights(entry, used) for entry in found)
@@ -107,7 +107,7 @@ def hardest_tasks(
         if known != source_data.fingerprint():
             raise FileError(folder, "its corpora have changed, so its tasks cannot be drawn again")
     sources = source_data.train
-    draw = draw_episodes(e.build_method(), sources, e.train.tasks, e.train.shots, e.seed)
+    draw = draw_episodes(e.build_method(), sources, e.tasks, e.train.shots, e.seed)
 
     def tasks(iteration: int) -> Iterator[TaskHardness]:
         queries = [episode.query for episode in draw(iteration)]

@@ -70,7 +70,7 @@ def draw_episodes(
 ) -> Callable[[int], tuple[Episode, ...]]:
     """What an iteration draws, by its number."""
     draws: dict[Draw, Callable[..., tuple[Episode, ...]]] = {
-        "tasks": partial(paired, entities=method.entities),
+        "tasks": partial(paired, entities=method.entities, entity_queries=method.entity_queries),
         "split": partial(across, steps=max(method.objective.inner.steps, 1)),
         "shuffled": partial(mini_batches, mixed=True),
         "in turn": partial(mini_batches, mixed=False),

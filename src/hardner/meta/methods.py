@@ -16,7 +16,7 @@ from hardner.meta.hypergradient import MetaGradient
 from hardner.meta.inner import PROTOTYPES, InnerLoop
 from hardner.meta.optim import Optimizer
 from hardner.meta.outer import Objective
-from hardner.meta.terms import Term, domain_term, tag_term
+from hardner.meta.terms import Term, domain_term, sentence_tag_term, tag_term
 from hardner.model.heads import ExtentHead, Head, Pooling, SentenceHead, domain_head
 
 Draw = Literal["tasks", "split", "shuffled", "in turn"]
@@ -35,10 +35,18 @@ class Method:
     corpora shuffled, or corpus by corpus."""
     entities: bool = False
     """Whether support sentences must hold a mention."""
+    entity_queries: bool = False
+    """Whether query sentences must as well."""
     heads: Mapping[str, str] = field(default_factory=dict)
     """The heads it needs by loss: ``linear`` or ``attention`` for the domain, else a pooling."""
     alternate: bool = False
     """Whether iterations take the outer terms in turn instead of together."""
+
+    @property
+    def sentence_sets(self) -> int:
+        """Supports and queries of a task, each of as many sentences as there are shots."""
+        steps = max(self.objective.inner.steps, 1) if self.draw == "split" else 1
+        return {"tasks": 2, "split": steps + 1}.get(self.draw, 1)
 
     @property
     def turns(self) -> list[Objective]:
@@ -76,6 +84,10 @@ class MethodSettings(InnerSection):
         default_factory=lambda: {"tag": 1.0, "mtcls": 1.0, "bcls": 1.0, "mcls": 1.0}
     )
     """Of the losses of the multi-granularity model: alpha, beta, gamma, delta; 0 removes a task."""
+    temperature: float = 1.0
+    """Of HGDA's weights."""
+    by_sentence: bool = False
+    """Whether HGDA's tagging loss is of a sentence where it would be of a word."""
     frozen: bool = False
     """Whether multi-task training leaves the encoder as it is."""
 
@@ -88,10 +100,10 @@ def scaled(base: float, shots: int) -> float:
 def hgda(s: MethodSettings) -> Method:
     """HGDA, Alg. 1 and 2: bilevel, a domain classifier as regulariser, tasks by hardness."""
     # Eq. 1: L = L_lab + lambda L_cls for the encoder; the heads follow their own loss.
-    terms = (tag_term(), domain_term(s.weight))
+    terms = (sentence_tag_term() if s.by_sentence else tag_term(), domain_term(s.weight))
     parts = frozenset({"encoder", "decoder", "critic"})
     inner = InnerLoop(s.steps, rate=s.rate, terms=terms, parts=parts, proximal=s.proximal)
-    objective = Objective(terms, inner, "hardness", s.meta_gradient)
+    objective = Objective(terms, inner, "hardness", s.meta_gradient, temperature=s.temperature)
     return Method("hgda", objective, heads={"domain": "linear"})
 
 
@@ -100,6 +112,11 @@ def hgda_nes(s: MethodSettings) -> Method:
     base = hgda(s)
     objective = replace(base.objective, weighting="uniform")
     return replace(base, name="hgda-nes", objective=objective, entities=True)
+
+
+def hgda_nes_queries(s: MethodSettings) -> Method:
+    """HGDA-NEs as its section 3.2 may also be read: query sentences hold a mention too."""
+    return replace(hgda_nes(s), name="hgda-nes-queries", entity_queries=True)
 
 
 def hgda_both(s: MethodSettings) -> Method:
@@ -198,7 +215,7 @@ def wpz(s: MethodSettings) -> Method:
 METHODS: dict[str, Callable[[MethodSettings], Method]] = {
     function.__name__.replace("_", "-"): function
     for function in (
-        *(hgda, hgda_nes, hgda_both),
+        *(hgda, hgda_nes, hgda_nes_queries, hgda_both),
         *(metaner, metaner_without_critic, metaner_new_only, metaner_maml, maml),
         *(multitask, multitask_in_turn, multigranularity, multigranularity_alternating),
         *(dann, wpz),

@@ -93,11 +93,14 @@ def _with_vectors(
         found = f"its vectors have {vectors.dimension} numbers"
         expected = f"encoder.dimension is {encoder.dimension}: set it to {vectors.dimension}"
         raise FileError(of.vectors, f"{found}, {expected}")
-    known = tuple(sorted(set(encoder.vocabulary) | set(vectors.words)))
+    own = encoder.vocabulary if of.unknown == "own" else ()
+    known = tuple(sorted({*own, *vectors.words}))
     encoder = replace(encoder, vocabulary=known)
     params = encoder.init(torch.Generator().manual_seed(experiment.seed))
     place = {word: row for row, word in enumerate(known, 1)}
     params[encoder.words][0, [place[word] for word in vectors.words]] = vectors.matrix
+    if of.unknown == "zero":
+        params[encoder.words][0, 0] = 0.0
     given = {encoder.words}
     if of.letters_from_words:
         params = start_letters(params, character_vectors(vectors, ALPHABET))

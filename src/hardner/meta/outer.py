@@ -41,6 +41,8 @@ class Objective:
     shares: tuple[float, ...] = ()
     """What each domain's losses count, in the domains' order: the lambda_i of MT-BioNER's Eq. 1;
     none: all the same."""
+    temperature: float = 1.0
+    """Of hardness weights: above 1 they are more even than the losses, below 1 less."""
 
     def __post_init__(self) -> None:
         check_meta_gradient(self.meta_gradient, self.inner, self.outer)
@@ -118,7 +120,8 @@ def outer_step(
         inside = _mean([losses_on(tagger, batch, mode) for batch in supports])
         grads = implicit(inside, points["new"], grads, inner, objective.iterations)
     ordered = ranks.gathered([values[i] for i in range(len(objective.outer))], first, tasks)
-    weights = task_weights(objective.weighting, objective.outer, ordered)
+    how = objective.weighting, objective.outer, ordered, objective.temperature
+    weights = task_weights(*how)
     if per_task:
         here = {part: weight[first : first + query.tasks] for part, weight in weights.items()}
         combined = _combine(grads, here, rows, params)
@@ -127,16 +130,25 @@ def outer_step(
     return OuterResult(ordered, weights, ranks.summed(combined))
 
 
-def hardness_weights(losses: Tensor) -> Tensor:
-    """HGDA Eq. 2: gamma_i = L_i / sum_j L_j, over the tasks: [M] -> [M]."""
+def hardness_weights(losses: Tensor, temperature: float = 1.0) -> Tensor:
+    """HGDA Eq. 2: gamma_i = L_i / sum_j L_j, over the tasks: [M] -> [M].
+
+    With a temperature T, each L is first raised to 1 / T: T = 1 is the paper's, and weights become
+    even as T grows.
+    """
     losses = losses.detach().clamp(min=0)
+    if temperature != 1:  # of shares of the largest, so that no power overflows
+        losses = (losses / losses.max().clamp(min=1e-30)) ** (1 / temperature)
     total = losses.sum()
     even = torch.full_like(losses, 1 / losses.shape[0])
     return torch.where(total > 0, losses / total.clamp(min=1e-30), even)
 
 
 def task_weights(
-    weighting: Weighting, terms: Sequence[Term], values: Sequence[Tensor]
+    weighting: Weighting,
+    terms: Sequence[Term],
+    values: Sequence[Tensor],
+    temperature: float = 1.0,
 ) -> dict[str, Tensor]:
     """The weight of each task for each part that learns: part -> [M], summing to 1.
 
@@ -149,7 +161,8 @@ def task_weights(
         own = [abs(term.signs[part]) * value for term, value in pairs if part in term.parts]
         total = torch.stack(own).sum(0)
         even = torch.full_like(total, 1 / total.shape[0]).detach()
-        weights[part] = hardness_weights(total) if weighting == "hardness" else even
+        hard = weighting == "hardness"
+        weights[part] = hardness_weights(total, temperature) if hard else even
     return weights
 
 

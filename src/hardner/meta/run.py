@@ -113,16 +113,17 @@ class _Run:
 
     def _scorer(self) -> Callable[[Params], float] | None:
         """The loss on episodes of source devel sentences, the same ones each time."""
-        devel, train = self.experiment.devel, self.experiment.train
+        devel, shots = self.experiment.devel, self.experiment.train.shots
         if not devel.every:
             return None
         method, sources = self.method, self.source_data.devel
         if sources is None:
             raise HardnerError("devel.every: no source has devel sentences; set it to 0")
         mixed = replace(method, draw="shuffled") if method.draw == "in turn" else method
-        draw = drawing(mixed, sources, train.tasks, train.shots, seed=0)
+        tasks = self.experiment.tasks
+        draw = drawing(mixed, sources, tasks, shots, seed=0)
         try:
-            draws = [draw(i) for i in range(-(-devel.episodes // train.tasks))]
+            draws = [draw(i) for i in range(-(-devel.episodes // tasks))]
         except HardnerError as error:
             raise HardnerError(f"devel data: {error}") from None
         store = self.source_data.store(self.tagger, sources, self.device)
@@ -168,7 +169,9 @@ class _Run:
         train, devel = self.experiment.train, self.experiment.devel
         sources = self.source_data.train
         store = self.source_data.store(self.tagger, sources, self.device)
-        draw = drawing(self.method, sources, train.tasks, train.shots, self.experiment.seed)
+        draw = drawing(
+            self.method, sources, self.experiment.tasks, train.shots, self.experiment.seed
+        )
         domains = np.repeat(sources.names, [len(s) for s in sources.sentences.values()])  # by row
         if not self.status.iteration:
             self._evaluate()

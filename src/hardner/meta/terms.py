@@ -42,6 +42,11 @@ def tag_term(**signs: float) -> Term:
     return Term("tag", signs or {"encoder": 1.0, "decoder": 1.0})
 
 
+def sentence_tag_term() -> Term:
+    """The tagging loss in the unit of the domain loss: a sum over the words of a sentence."""
+    return Term("tag of sentences", {"encoder": 1.0, "decoder": 1.0})
+
+
 def domain_term(weight: float) -> Term:
     """The domain loss: the critic descends it, the encoder by ``weight`` (negative: ascends)."""
     return Term("domain", {"encoder": weight, "critic": 1.0})

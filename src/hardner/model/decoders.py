@@ -97,12 +97,16 @@ def emit(
     return Emissions(scores, lengths, chain)
 
 
-def tag_loss(kind: DecoderKind, emissions: Emissions, batch: Batch) -> Tensor:
+def tag_loss(
+    kind: DecoderKind, emissions: Emissions, batch: Batch, by_sentence: bool = False
+) -> Tensor:
     """The tagging loss of each task, [M].
 
     CRF: negative log-likelihood of a sentence, averaged over sentences. Softmax: cross-entropy of
-    a word over the tags of the domain, averaged over words whose tag the decoder can give; a
-    sentence that was labelled in part weighs as much as the steps of which something is known.
+    a word over the tags of the domain, averaged over words whose tag the decoder can give, or with
+    ``by_sentence`` summed over these, and averaged over sentences as a CRF's. A sentence that was
+    labelled in part, which training never gets, weighs as much as the steps of which something is
+    known.
     """
     scores, lengths, chain = emissions
     scores = scores.float() if scores.dtype.itemsize < 4 else scores  # a softmax needs the digits
@@ -115,15 +119,17 @@ def tag_loss(kind: DecoderKind, emissions: Emissions, batch: Batch) -> Tensor:
     # Left out: gold tags that the decoder cannot give, as the support showed none of them.
     known = scores.detach().gather(-1, tags.unsqueeze(-1)).squeeze(-1) > UNSHOWN / 2
     counted = mask_of(lengths, values.shape[2]) & known
-    if batch.partial is None:
-        return mean_over(values, counted)
-    there, steps, _ = batch.partial
-    counted = counted & ~there.unsqueeze(-1)
-    free = (torch.zeros_like(score) for score in chain)  # each word is a choice of its own
-    apart = linear_chain(given.log_softmax(-1), lengths, *free)
-    missed = -(log_sum_of_known(apart, batch.partial) + apart.offset).to(values.dtype) * there
-    weight = counted.sum((1, 2)) + ((steps > 0) & there.unsqueeze(-1)).sum((1, 2))
-    return ((values * counted).sum((1, 2)) + missed.sum(1)) / weight.clamp(min=1)
+    if batch.partial is not None:
+        there, steps, _ = batch.partial
+        counted = counted & ~there.unsqueeze(-1)
+        free = (torch.zeros_like(score) for score in chain)  # each word is a choice of its own
+        apart = linear_chain(given.log_softmax(-1), lengths, *free)
+        missed = -(log_sum_of_known(apart, batch.partial) + apart.offset).to(values.dtype) * there
+        weight = counted.sum((1, 2)) + ((steps > 0) & there.unsqueeze(-1)).sum((1, 2))
+        return ((values * counted).sum((1, 2)) + missed.sum(1)) / weight.clamp(min=1)
+    if by_sentence:
+        return mean_over((values * counted).sum(-1), lengths > 0)
+    return mean_over(values, counted)
 
 
 def prototypes(encoded: Encoded, batch: Batch, tags: int) -> Params:

@@ -88,7 +88,7 @@ class Tagger:
         Args:
             params: Shared by the tasks, or each its own.
             batch: The sentences.
-            names: ``tag``, and names of heads.
+            names: ``tag``, ``tag of sentences``, and names of heads.
             mode: How to compute.
             cut: Losses whose gradient stops before the encoder.
         """
@@ -97,8 +97,9 @@ class Tagger:
         found = {}
         for name in names:
             seen = stopped if name in cut else encoded
-            if name == "tag":
-                found[name] = tag_loss(self.decoder, self.emissions(params, seen, batch), batch)
+            if name in ("tag", "tag of sentences"):
+                emitted = self.emissions(params, seen, batch)
+                found[name] = tag_loss(self.decoder, emitted, batch, name != "tag")
             else:
                 own = scoped(params, PARTS.get(name, name))
                 found[name] = head_loss(self.heads[name], own, seen, batch)
