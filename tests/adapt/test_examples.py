@@ -146,12 +146,12 @@ def test_what_sentences_are_made_of(tmp_path):
     "item", ["a stent", None, ("a", 1), ("a", [(0, 9, "X")]), ("a", [(0, 0, "X")]), ("ab", [(0,)])]
 )
 def test_what_is_no_labelled_text_is_one_line(item):
-    with pytest.raises(HardnerError, match="item 1 of what is to be learnt is not a Sentence, a D"):
+    with pytest.raises(HardnerError, match="item 1 of the labelled data is not a Sentence, a D"):
         read_labelled([("a stent", []), item])
 
 
 def test_nothing_that_can_be_gone_through_is_one_line():
-    with pytest.raises(HardnerError, match="learning takes a path or labelled sentences, got None"):
+    with pytest.raises(HardnerError, match="expected a path or labelled sentences, got None"):
         read_labelled(None)
 
 

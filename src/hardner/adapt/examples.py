@@ -23,7 +23,7 @@ UnlabelledData = str | Path | Iterable[Sentence | Document | str]
 
 LONGEST_LEARNT = 100
 """Words of a sentence that is learnt as one: time and memory grow with the longest of a batch."""
-_HARMLESS = ("is empty", "repeats another")
+HARMLESS = ("is empty", "repeats another")
 """Problems of a mention that leave its sentence true without it."""
 
 
@@ -40,6 +40,17 @@ class Examples:
     def mentions(self) -> int:
         """In all of them."""
         return sum(len(sentence.spans) for sentence in self.sentences)
+
+
+def labelled_items(
+    given: LabelledData, *, format: str | None = None, report: Report | None = None
+) -> Iterator[Sentence | Document]:
+    """What labelled data holds, whatever it is; arguments are those of `read_labelled`."""
+    items = read(given, format, report=report) if isinstance(given, str | Path) else given
+    if not isinstance(items, Iterable):
+        raise HardnerError(f"expected a path or labelled sentences, got {items!r}")
+    for number, item in enumerate(items):
+        yield item if isinstance(item, Sentence | Document) else _document(item, number)
 
 
 def read_labelled(
@@ -62,16 +73,12 @@ def read_labelled(
     """
     report = Report() if report is None else report
     path = str(given) if isinstance(given, str | Path) else None
-    items = read(path, format, report=report) if path is not None else given
-    if not isinstance(items, Iterable):
-        raise HardnerError(f"learning takes a path or labelled sentences, got {items!r}")
     found: list[Sentence] = []
     wrong: list[Problem] = []
-    for number, item in enumerate(items):
-        if isinstance(item, Sentence):
-            found.append(item)
+    for document in labelled_items(given, format=format, report=report):
+        if isinstance(document, Sentence):
+            found.append(document)
             continue
-        document = item if isinstance(item, Document) else _document(item, number)
         problems: list[Problem] = []
         own = sentences(document, problems.append)
         problems = [p for p in problems if _misleads(p, label)]
@@ -91,7 +98,7 @@ def read_labelled(
 
 def _misleads(problem: Problem, label: str | None) -> bool:
     """Whether a sentence without this mention would teach something wrong."""
-    return label in (None, problem.entity.label) and problem.reason not in _HARMLESS
+    return label in (None, problem.entity.label) and problem.reason not in HARMLESS
 
 
 def _document(given: Any, number: int) -> Document:
@@ -104,7 +111,7 @@ def _document(given: Any, number: int) -> Document:
         right = False
     if not right:
         expected = "a Sentence, a Document or (text, [(start, end, label), ...])"
-        raise HardnerError(f"item {number} of what is to be learnt is not {expected}: {given!r}")
+        raise HardnerError(f"item {number} of the labelled data is not {expected}: {given!r}")
     return Document(str(number), text, entities)
 
 

@@ -21,6 +21,7 @@ from hardner.cli.options import (
     EngineChoice,
 )
 from hardner.cli.outputs import Output
+from hardner.cli.thresholds import MIN_PRECISION_OPTION, THRESHOLD_OPTION, chosen_min_score
 from hardner.errors import HardnerError
 from hardner.files import is_standard
 from hardner.formats import Report
@@ -51,9 +52,8 @@ def tag_command(
     labels: Annotated[
         str | None, Option(metavar="A,B,...", callback=_check_labels, help="Find only these types.")
     ] = None,
-    min_score: Annotated[
-        float, Option(min=0, max=1, help="Drop entities scoring below this.")
-    ] = 0.0,
+    threshold: THRESHOLD_OPTION = None,
+    min_precision: MIN_PRECISION_OPTION = None,
     batch_size: Annotated[
         int | None, Option(min=1, help="Sentences per batch; the result is the same.")
     ] = None,
@@ -81,7 +81,9 @@ def tag_command(
     Examples:
 
     - `hardner tag examples/abstract.txt`
-    - `hardner tag - --labels Disease,Gene --min-score 0.5 < abstracts.jsonl > found.jsonl`
+    - `hardner tag - --labels Disease,Gene --threshold 0.5 < abstracts.jsonl > found.jsonl`
+    - `hardner tag a.txt --model device-model --threshold Device=0.7`
+    - `hardner tag a.txt --model device-model --min-precision 0.9`
     - `hardner tag a.txt b.txt --to html --out pages/ --workers 2 --resume`
     - `hardner tag test.tsv --from conll --to conll --out predicted.tsv --model my-model`
     - `hardner tag pubmed/ --engine ray --address 10.0.0.1:6379 --to parquet --out tagged/`
@@ -89,7 +91,8 @@ def tag_command(
     from hardner.scale.tagging import TagJob
 
     wanted = None if labels is None else tuple(part.strip() for part in labels.split(","))
-    job = TagJob(None if model is None else str(model), device, batch_size, wanted, min_score)
+    least = chosen_min_score(threshold, min_precision, model, wanted)
+    job = TagJob(None if model is None else str(model), device, batch_size, wanted, least)
     if engine is EngineChoice.ray:
         _tag_on_ray(files or ["-"], out, job, address, workers or 0, source_format, target_format)
         return
@@ -169,7 +172,7 @@ def _settings(job: "TagJob", source_format: str | None, output: Output) -> str:
     from hardner.scale.resume import fingerprint
     from hardner.tag.predictor import BUNDLED_MODEL
 
-    parts = [fingerprint(job.model or BUNDLED_MODEL), job.labels, job.min_score]
+    parts = [fingerprint(job.model or BUNDLED_MODEL), job.labels, job.threshold_setting]
     return json.dumps([*parts, source_format, output.format, output.scheme])
 
 

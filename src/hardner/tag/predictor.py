@@ -37,6 +37,7 @@ from hardner.types import Document, Progress, Sentence, Span
 if TYPE_CHECKING:
     from hardner.adapt.examples import LabelledData, UnlabelledData
     from hardner.adapt.workflow import AdaptationReport
+    from hardner.evaluate.score_report import ComparisonReport, ScoreReport
 
 BUNDLED_MODEL = Path(__file__).parents[1] / "assets" / "model"
 BUNDLED_START = BUNDLED_MODEL.with_name("start")
@@ -352,6 +353,38 @@ class Predictor:
             on_progress=on_progress,
         )
         return outcome.predictor
+
+    def score(
+        self,
+        labelled: "LabelledData",
+        labels: Collection[str] | None = None,
+        *,
+        partial: bool = False,
+        on_progress: Progress | None = None,
+    ) -> "ScoreReport":
+        """Precision, recall and F1 on labelled data, with intervals and all errors.
+
+        Arguments are those of `hardner.evaluate.score_report.score_predictor`.
+        """
+        from hardner.evaluate.score_report import score_predictor
+
+        return score_predictor(self, labelled, labels, partial=partial, on_progress=on_progress)
+
+    def compare(
+        self,
+        other: "Predictor",
+        labelled: "LabelledData",
+        labels: Collection[str] | None = None,
+        *,
+        on_progress: Progress | None = None,
+    ) -> "ComparisonReport":
+        """What another predictor does better and worse on labelled data, and how sure that is.
+
+        Arguments are those of `hardner.evaluate.score_report.score_predictor`.
+        """
+        from hardner.evaluate.score_report import compare_predictors
+
+        return compare_predictors(self, other, labelled, labels, on_progress=on_progress)
 
     def _mentions(
         self,
