@@ -43,10 +43,16 @@ class Examples:
 
 
 def labelled_items(
-    given: LabelledData, *, format: str | None = None, report: Report | None = None
+    given: LabelledData,
+    *,
+    format: str | None = None,
+    encoding: str | None = None,
+    report: Report | None = None,
 ) -> Iterator[Sentence | Document]:
     """What labelled data holds, whatever it is; arguments are those of `read_labelled`."""
-    items = read(given, format, report=report) if isinstance(given, str | Path) else given
+    items: Any = given
+    if isinstance(given, str | Path):
+        items = read(given, format, report=report, encoding=encoding)
     if not isinstance(items, Iterable):
         raise HardnerError(f"expected a path or labelled sentences, got {items!r}")
     for number, item in enumerate(items):
@@ -58,6 +64,7 @@ def read_labelled(
     label: str | None = None,
     *,
     format: str | None = None,
+    encoding: str | None = None,
     report: Report | None = None,
 ) -> list[Sentence]:
     """The sentences of labelled data, without those that would teach something wrong.
@@ -69,13 +76,14 @@ def read_labelled(
         given: A path, or sentences, documents and pairs of a text and its mentions.
         label: Only its mentions matter, if it is named.
         format: Of a path.
+        encoding: Of a path, UTF-8 by default.
         report: Where to count what is left out.
     """
     report = Report() if report is None else report
     path = str(given) if isinstance(given, str | Path) else None
     found: list[Sentence] = []
     wrong: list[Problem] = []
-    for document in labelled_items(given, format=format, report=report):
+    for document in labelled_items(given, format=format, encoding=encoding, report=report):
         if isinstance(document, Sentence):
             found.append(document)
             continue

@@ -68,6 +68,7 @@ def read_gold(
     labels: Collection[str] | None = None,
     *,
     format: str | None = None,
+    encoding: str | None = None,
     report: Report | None = None,
 ) -> GoldData:
     """The sentences of labelled data, with the labels that can be judged.
@@ -77,14 +78,12 @@ def read_gold(
         models: Those to be judged.
         labels: What to judge; by default, what both the data and all models have.
         format: Of a path.
+        encoding: Of a path, UTF-8 by default.
         report: Where to count what a file's reader leaves out.
     """
     report = Report() if report is None else report
-    every = [
-        own
-        for number, item in enumerate(labelled_items(given, format=format, report=report))
-        for own in _gold_sentences(item, number)
-    ]
+    items = labelled_items(given, format=format, encoding=encoding, report=report)
+    every = [own for number, item in enumerate(items) for own in _gold_sentences(item, number)]
     held = [own for own in every if own.sentence.is_done]
     if not held:
         raise HardnerError("there is no labelled sentence to score on")
@@ -146,9 +145,10 @@ def _judged(
     judged = tuple(label for label in known if counts[label])
     if not judged:
         listed = ", ".join(f"{label} ({count})" for label, count in sorted(counts.items()))
+        theirs = ", and another model ".join(", ".join(model.labels) for model in models)
         raise HardnerError(
-            f"no label of the data is one of the model's: the data has {listed or 'none'}, "
-            f"the model {', '.join(known) or 'none'}"
+            f"no label of the data is one of every model's: the data has {listed or 'none'}, "
+            f"the model {theirs}"
         )
     notes = []
     if unknown := sorted(counts.keys() - set(judged)):
@@ -239,15 +239,16 @@ class JudgedSentence:
 
     def marked(self) -> str:
         """The sentence in a line: of what is wrong, gold in [brackets], found in {braces}."""
-        marks: list[tuple[int, int, str]] = []
+        marks: set[tuple[int, bool, int, int, str]] = set()
         for _, right, wrong in self.errors():
-            for span, opening, closing in ((right, "[", "]"), (wrong, "{", "}")):
+            for side, span in enumerate((right, wrong)):
                 if span is not None:
                     start, end = self.gold.place(span)
-                    marks += [(start, 1, opening), (end, 0, closing)]
-        # Of marks at one place, those that close come first; each is written once.
+                    # At one place, what closes comes first, the inner before the outer.
+                    marks.add((end, False, -start, -side, "]}"[side]))
+                    marks.add((start, True, -end, side, "[{"[side]))
         pieces, at = [], 0
-        for place, _, mark in sorted(set(marks)):
+        for place, *_, mark in sorted(marks):
             pieces += [self.gold.text[at:place], mark]
             at = place
         return " ".join("".join([*pieces, self.gold.text[at:]]).split())

@@ -54,13 +54,17 @@ class LabelScore:
     partial: LenientScore | None = None
     """Overlaps count half where the ends differ, in the manner of SemEval 2013."""
 
+    @property
+    def rates(self) -> tuple[Interval, Interval, Interval]:
+        """Precision, recall and F1."""
+        return self.precision, self.recall, self.f1
+
     def to_record(self) -> dict[str, Any]:
         """As one flat row."""
         score = self.counts.score
         row: dict[str, Any] = {"label": self.label, "mentions": score.tp + score.fn}
         row |= {"found": score.tp + score.fp, "right": score.tp}
-        for name in _RATES:
-            rate: Interval = getattr(self, name)
+        for name, rate in zip(_RATES, self.rates, strict=True):
             row |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
         row |= {name: value for name, value in asdict(self.counts).items() if name != "tp"}
         if self.partial is not None:
@@ -104,13 +108,18 @@ class MentionChange:
     span: Span
     gold: GoldSentence
 
+    @property
+    def text(self) -> str:
+        """Of the mention."""
+        return self.gold.words(self.span)
+
     def to_record(self) -> dict[str, Any]:
         """As one flat row."""
         start, end = self.gold.place(self.span)
         return {
             "kind": self.kind,
             "label": self.span.label,
-            "text": self.gold.words(self.span),
+            "text": self.text,
             "document": self.gold.document,
             "start": start + self.gold.start,
             "end": end + self.gold.start,

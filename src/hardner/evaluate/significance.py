@@ -109,10 +109,12 @@ def permutation_test_f1(one: _Floats, other: _Floats, seed: int = 0) -> float:
     are exchanged and F1 is computed anew. Where few units differ this is exact.
     """
     apart = (other - one)[np.any(other != one, axis=1)]
+    if not len(apart):
+        return 1.0
     ours, theirs = one.sum(0), other.sum(0)
     reach = abs(float(f1_of_sums(theirs) - f1_of_sums(ours))) - _SLACK
     if exact := len(apart) <= _EXACT_UNITS:
-        swaps = np.array(list(product((0.0, 1.0), repeat=len(apart)))).reshape(-1, len(apart))
+        swaps = np.array(list(product((0.0, 1.0), repeat=len(apart))))  # [2^n, n]
     else:
         rng = np.random.default_rng(seed)
         swaps = rng.integers(0, 2, (RESAMPLES, len(apart))).astype(np.float64)

@@ -96,6 +96,7 @@ def documents_by_input(
     report: Report,
     format: str | None = None,
     skip: int = 0,
+    encoding: str | None = None,
 ) -> Iterator[tuple[str, Iterator[Document]]]:
     """What the work makes of the documents of several inputs, input by input.
 
@@ -108,6 +109,7 @@ def documents_by_input(
         report: Where what cannot be kept is counted.
         format: Of the inputs; by default, what each ending or content shows.
         skip: How many documents are left out because they are done already.
+        encoding: Of the inputs, UTF-8 by default.
     """
     owners: deque[str] = deque()
     failed: dict[str, HardnerError] = {}
@@ -116,7 +118,7 @@ def documents_by_input(
         left = skip
         for source in sources:
             try:
-                for document in read(source, format, report=report):
+                for document in read(source, format, report=report, encoding=encoding):
                     if left:
                         left -= 1
                         continue
