@@ -1,7 +1,7 @@
 """A model at work: text or tokens in, entities with calibrated scores out."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -139,6 +139,10 @@ class Predictor:
             {label: curve for label, curve in self.curves.items() if label in self.labels},
         )
         save_model(path, self.tagger, self.params, asdict(kept))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes get what it is made from, and make its engine anew."""
+        return type(self), tuple(getattr(self, own.name) for own in fields(self) if own.init)
 
     def __repr__(self) -> str:
         return f"Predictor({', '.join(self.labels)}; {self.device})"

@@ -26,6 +26,7 @@ from hardner.config import Whole
 from hardner.errors import HardnerError
 from hardner.types import Span
 
+_Floats = NDArray[np.float64]
 MinScore = float | Mapping[str, float] | None
 """The least score of what is kept: of every label, or of some; None for a tagger's own."""
 _STEPS = 100
@@ -34,6 +35,7 @@ _PRIOR = np.array([1.0, 4.0])
 """Precision of the prior of a and b."""
 _MOST_STEPS = 50
 """Of Newton's method, which needs five or so."""
+_CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -103,29 +105,48 @@ class PrecisionRecallCurve:
         return [self.at(0.0), *(self.at(score / _STEPS) for score in self.scores if score)]
 
     @cached_property
-    def _chances(self) -> NDArray[np.float64]:
+    def _chances(self) -> _Floats:
         """The probability that a mention with each of the scores is right."""
         share = np.clip((np.array(self.scores, np.float64) + 0.5) / _STEPS, 0.005, 0.995)
         features = np.stack([np.ones_like(share), np.log(share / (1 - share))], axis=1)  # [S, 2]
         found, right = (np.array(n, np.float64) for n in (self.found, self.right))
-        start = np.array([0.0, 1.0])
-        weights = start.copy()
-        for _ in range(_MOST_STEPS):
-            chance = 1 / (1 + np.exp(-features @ weights))
-            slope = features.T @ (found * chance - right) + _PRIOR * (weights - start)
-            curvature = features.T * (found * chance * (1 - chance)) @ features + np.diag(_PRIOR)
-            step = np.linalg.solve(curvature, slope)
-            weights -= step
-            if np.abs(step).max() < 1e-9:
-                break
-        weights[1] = max(weights[1], 0.0)  # a higher score never makes a mention less probable
-        chances: NDArray[np.float64] = 1 / (1 + np.exp(-features @ weights))
-        return chances
+        intercept, slope = _platt(features, found, right)
+        # A higher score never makes a mention less probable.
+        return _sigmoid(features @ np.array([intercept, max(slope, 0.0)]))
 
     def least_threshold(self, precision: float) -> float | None:
         """The lowest threshold that promises a precision; None if none does."""
         kept = (point.threshold for point in self.points() if point.promised >= precision)
         return next(kept, None)
+
+
+def _platt(features: _Floats, found: _Floats, right: _Floats) -> _Floats:
+    """The likeliest a and b, of features [S, 2] of groups of mentions, by Newton's method."""
+
+    def loss(weights: _Floats) -> float:
+        logits = features @ weights
+        misfit = (found * np.logaddexp(0, logits) - right * logits).sum()
+        return float(misfit + _PRIOR @ (weights - start) ** 2 / 2)
+
+    start = np.array([0.0, 1.0])
+    weights, reached = start, loss(start)
+    for _ in range(_MOST_STEPS):
+        chance = _sigmoid(features @ weights)
+        slope = features.T @ (found * chance - right) + _PRIOR * (weights - start)
+        curvature = features.T * (found * chance * (1 - chance)) @ features + np.diag(_PRIOR)
+        step = np.linalg.solve(curvature, slope)
+        # Far from the optimum a whole step may go too far: the loss is convex, so half of it helps.
+        while (after := loss(weights - step)) > reached and np.abs(step).max() > _CLOSE:
+            step /= 2
+        if np.abs(step).max() <= _CLOSE:
+            break
+        weights, reached = weights - step, after
+    return weights
+
+
+def _sigmoid(logits: _Floats) -> _Floats:
+    chances: _Floats = 1 / (1 + np.exp(-logits))
+    return chances
 
 
 def check_scores(scores: Iterable[float], name: str) -> None:
