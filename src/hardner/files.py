@@ -162,7 +162,7 @@ def chunks(path: PathLike) -> Iterator[str]:
                 line += error.object[: error.start].count(b"\n")
                 name = "UTF-8" if encoding == _UTF_8 else encoding
                 message = f"byte 0x{error.object[error.start]:02X} is not {name}"
-                cure = "say what it is with --encoding, such as latin-1"
+                cure = "re-code the file (iconv -f LATIN1 -t UTF-8), or name its --encoding"
                 raise FileError(shown_path(path), f"{message}; {cure}", line) from None
             if "\0" in text:
                 line += text[: text.index("\0")].count("\n")

@@ -80,7 +80,7 @@ def _promised(
     open_ = [label for label in labels or predictor.labels if label not in named]
     # Of a model with many types, a few are adapted; named ones are refused where nothing is known.
     known = [label for label in open_ if label in predictor.curves]
-    wanted = open_ if labels or not known else known
+    wanted = known if predictor.curves and not labels else open_
     if left := [label for label in open_ if label not in wanted]:
         warn([f"--min-precision: nothing is known of {', '.join(left)}; their thresholds stay"])
     return predictor.thresholds_for(precision, wanted)
