@@ -39,8 +39,8 @@ THRESHOLD_OPTION = Annotated[
         "--min-score",
         metavar="[LABEL=]SCORE",
         callback=_check,
-        help="Keep only mentions that score so much, of all types or of one; may be repeated. "
-        "Default: the model's own thresholds.",
+        help="Drop entities scoring below this, of all types or of one (Device=0.7); may be "
+        "repeated. Default: the model's own thresholds.",
     ),
 ]
 MIN_PRECISION_OPTION = Annotated[
@@ -49,7 +49,7 @@ MIN_PRECISION_OPTION = Annotated[
         metavar="SHARE",
         min=0,
         max=1,
-        help="Keep only what reaches this precision on sentences like those adapted to.",
+        help="Drop entities as far as this precision asks for, on sentences like those adapted to.",
     ),
 ]
 
