@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from record import record
 
-from hardner.adapt.workflow import AdaptationRefused, adapt_predictor
+from hardner.adapt.forecast import AdaptationRefused
+from hardner.adapt.workflow import adapt_predictor
 from hardner.corpora import Corpora
 from hardner.errors import HardnerError
 from hardner.evaluate.score import Score, score
