@@ -31,7 +31,7 @@ TYPES = (
     ("CoNLL2003", "PER"),
     ("MIT-restaurant", "Cuisine"),
     ("wikigold", "ORG"),
-    ("BioNLP13CG", "Organism"),
+    ("MIT-movie", "actor"),
 )
 SIZES = (20,)
 EPOCHS, BATCH = 60, 4
