@@ -52,6 +52,23 @@ def test_version(call: Command) -> None:
     assert call("--version") == (0, f"hardner {__version__}\n", "")
 
 
+SAID = {
+    "adapt": ("the bundled model", "Random seed.", "auto-detected"),
+    "tag": ("the bundled model", "Drop entities scoring below this", "auto-detected"),
+    "errors": ("boundary, type, missed and spurious errors",),
+    "table": ("one row per method",),
+    "model show": ("subword tokens",),
+}
+
+
+@pytest.mark.parametrize("path", SAID)
+def test_help_says_it_in_the_words_of_the_field(call: Command, path: str) -> None:
+    _, out, _ = call(*path.split(), "--help")
+    assert [
+        words for words in SAID[path] if words not in " ".join(out.replace("│", " ").split())
+    ] == []
+
+
 def test_the_version_stands_in_one_place() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert "version" not in project["project"]

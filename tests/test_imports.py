@@ -25,8 +25,8 @@ LAYERS = (
     {"cli"},
     {"__init__", "__main__"},
 )
-UPWARD = {("tag/predictor.py", "adapt")}
-"""`Predictor.adapt`, the public method, imports what it calls when it is called."""
+UPWARD = {("tag/predictor.py", "adapt"), ("tag/predictor.py", "evaluate")}
+"""`Predictor.adapt`, `score` and `compare`, public methods, import what they call when called."""
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 

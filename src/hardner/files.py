@@ -18,6 +18,7 @@ import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -122,9 +123,35 @@ def open_binary(path: PathLike) -> io.BufferedReader:
     return io.BufferedReader(_Source(path), _BLOCK)
 
 
+_UTF_8 = "utf-8-sig"
+_ENCODING: ContextVar[str] = ContextVar("encoding", default=_UTF_8)
+
+
+def is_encoding(name: str) -> bool:
+    """Whether Python knows an encoding of text by this name."""
+    try:
+        return "a".encode(name).decode(name) == "a"
+    except (LookupError, ValueError):
+        return False
+
+
+@contextmanager
+def decoded_as(encoding: str | None) -> Iterator[None]:
+    """Files of text that are opened here are in this encoding, UTF-8 if it is None."""
+    token = _ENCODING.set(encoding or _UTF_8)
+    try:
+        yield
+    finally:
+        _ENCODING.reset(token)
+
+
 def chunks(path: PathLike) -> Iterator[str]:
-    """The text of a file in chunks: strict UTF-8, without a byte-order mark or NUL."""
-    decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+    """The text of a file in chunks: strictly decoded, without a byte-order mark or NUL.
+
+    It is UTF-8 unless `decoded_as` says otherwise.
+    """
+    encoding = _ENCODING.get()
+    decode = codecs.getincrementaldecoder(encoding)().decode
     line = 1
     with open_binary(path) as file:
         while True:
@@ -133,13 +160,13 @@ def chunks(path: PathLike) -> Iterator[str]:
                 text = decode(data, final=not data)
             except UnicodeDecodeError as error:
                 line += error.object[: error.start].count(b"\n")
-                byte = error.object[error.start]
-                message = f"byte 0x{byte:02X} is not UTF-8; re-code the file"
-                command = "iconv -f LATIN1 -t UTF-8"  # the likeliest of all others
-                raise FileError(shown_path(path), f"{message} ({command})", line) from None
+                name = "UTF-8" if encoding == _UTF_8 else encoding
+                message = f"byte 0x{error.object[error.start]:02X} is not {name}"
+                cure = "re-code the file (iconv -f LATIN1 -t UTF-8), or name its --encoding"
+                raise FileError(shown_path(path), f"{message}; {cure}", line) from None
             if "\0" in text:
                 line += text[: text.index("\0")].count("\n")
-                message = "a NUL byte: this is not UTF-8 text"
+                message = "a NUL byte: this is no text, or in another --encoding, such as utf-16"
                 raise FileError(shown_path(path), message, line)
             if not data:
                 return
@@ -232,7 +259,7 @@ def head(path: PathLike, size: int = 1 << 16) -> str:
     else:
         with open_binary(path) as file:
             data = file.read(size)
-    return codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data)
+    return codecs.getincrementaldecoder(_ENCODING.get())("replace").decode(data)
 
 
 def append_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:

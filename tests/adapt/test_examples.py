@@ -120,6 +120,13 @@ def test_a_mention_in_pieces_and_one_across_sentences_are_left_out_with_their_se
     assert [s.tokens[0] for s in found] == ["The"]
 
 
+def test_a_mention_of_two_types_is_learnt_as_the_one_that_is_named():
+    both = (Entity(2, 7, "Device", "stent"), Entity(2, 7, "Thing", "stent"))
+    given = read_labelled([Document("d", "A stent was placed.", both)], "Device")
+    (one,) = examples(given, "Device").sentences
+    assert one.spans == (Span(1, 2, "Device"),)
+
+
 def test_text_without_spaces_is_refused_with_the_reason():
     with pytest.raises(HardnerError, match=r"'支架' cuts a token, .* without spaces \(Chinese"):
         read_labelled([("患者接受了支架植入术", [(5, 7, "Device")])])
@@ -146,12 +153,12 @@ def test_what_sentences_are_made_of(tmp_path):
     "item", ["a stent", None, ("a", 1), ("a", [(0, 9, "X")]), ("a", [(0, 0, "X")]), ("ab", [(0,)])]
 )
 def test_what_is_no_labelled_text_is_one_line(item):
-    with pytest.raises(HardnerError, match="item 1 of what is to be learnt is not a Sentence, a D"):
+    with pytest.raises(HardnerError, match="item 1 of the labelled data is not a Sentence, a D"):
         read_labelled([("a stent", []), item])
 
 
 def test_nothing_that_can_be_gone_through_is_one_line():
-    with pytest.raises(HardnerError, match="learning takes a path or labelled sentences, got None"):
+    with pytest.raises(HardnerError, match="expected a path or labelled sentences, got None"):
         read_labelled(None)
 
 

@@ -40,6 +40,16 @@ FILES = [
     ("latin.tsv", GOOD.encode() + b"na\xefve\tO\n", "latin.tsv:7: byte 0xEF is not UTF-8"),
     ("latin.jsonl", b'{"text": "a"}\n{"text": "\xe9"}', "latin.jsonl:2: byte 0xE9 is not UTF-8"),
     ("latin.txt", b"caf\xe9", "latin.txt:1: byte 0xE9 is not UTF-8"),
+    (
+        "table.csv",
+        b"text,label\nA stent,Device\n",
+        "table.csv: CSV is not read; of a table of texts",
+    ),
+    (
+        "table.tsv",
+        b"text\tlabel\nA stent\tDevice\n",
+        "table.tsv:1: 'label' is not a tag; of a table",
+    ),
     ("nul.tsv", b"a\tO\nb\0\tO\n", "nul.tsv:2: a NUL byte"),
     ("long.tsv", b"a\tO\n" + b"x" * 11_000_000, "long.tsv:2: a line longer than 10,000,000"),
     ("long.txt", b"x" * 11_000_000, "long.txt:1: a line longer than 10,000,000"),

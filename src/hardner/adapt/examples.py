@@ -23,7 +23,7 @@ UnlabelledData = str | Path | Iterable[Sentence | Document | str]
 
 LONGEST_LEARNT = 100
 """Words of a sentence that is learnt as one: time and memory grow with the longest of a batch."""
-_HARMLESS = ("is empty", "repeats another")
+HARMLESS = ("is empty", "repeats another")
 """Problems of a mention that leave its sentence true without it."""
 
 
@@ -45,11 +45,29 @@ class Examples:
         return sum(len(sentence.spans) for sentence in self.sentences)
 
 
+def labelled_items(
+    given: LabelledData,
+    *,
+    format: str | None = None,
+    encoding: str | None = None,
+    report: Report | None = None,
+) -> Iterator[Sentence | Document]:
+    """What labelled data holds, whatever it is; arguments are those of `read_labelled`."""
+    items: Any = given
+    if isinstance(given, str | Path):
+        items = read(given, format, report=report, encoding=encoding)
+    if not isinstance(items, Iterable):
+        raise HardnerError(f"expected a path or labelled sentences, got {items!r}")
+    for number, item in enumerate(items):
+        yield item if isinstance(item, Sentence | Document) else _document(item, number)
+
+
 def read_labelled(
     given: LabelledData,
     label: str | None = None,
     *,
     format: str | None = None,
+    encoding: str | None = None,
     report: Report | None = None,
 ) -> list[Sentence]:
     """The sentences of labelled data, without those that would teach something wrong.
@@ -61,20 +79,17 @@ def read_labelled(
         given: A path, or sentences, documents and pairs of a text and its mentions.
         label: Only its mentions matter, if it is named.
         format: Of a path.
+        encoding: Of a path, UTF-8 by default.
         report: Where to count what is left out.
     """
     report = Report() if report is None else report
     path = str(given) if isinstance(given, str | Path) else None
-    items = read(path, format, report=report) if path is not None else given
-    if not isinstance(items, Iterable):
-        raise HardnerError(f"learning takes a path or labelled sentences, got {items!r}")
     found: list[Sentence] = []
     wrong: list[Problem] = []
-    for number, item in enumerate(items):
-        if isinstance(item, Sentence):
-            found.append(item)
+    for document in labelled_items(given, format=format, encoding=encoding, report=report):
+        if isinstance(document, Sentence):
+            found.append(document)
             continue
-        document = item if isinstance(item, Document) else _document(item, number)
         problems: list[Problem] = []
         own = sentences(document, problems.append)
         problems = [p for p in problems if _misleads(p, label)]
@@ -94,7 +109,7 @@ def read_labelled(
 
 def _misleads(problem: Problem, label: str | None) -> bool:
     """Whether a sentence without this mention would teach something wrong."""
-    return label in (None, problem.entity.label) and problem.reason not in _HARMLESS
+    return label in (None, problem.entity.label) and problem.reason not in HARMLESS
 
 
 def _document(given: Any, number: int) -> Document:
@@ -107,7 +122,7 @@ def _document(given: Any, number: int) -> Document:
         right = False
     if not right:
         expected = "a Sentence, a Document or (text, [(start, end, label), ...])"
-        raise HardnerError(f"item {number} of what is to be learnt is not {expected}: {given!r}")
+        raise HardnerError(f"item {number} of the labelled data is not {expected}: {given!r}")
     return Document(str(number), text, entities)
 
 

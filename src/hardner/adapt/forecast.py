@@ -26,6 +26,7 @@ from hardner.adapt.sample import Fold, Sample, can_be_judged, folds_of, parts_of
 from hardner.errors import HardnerError
 from hardner.model.layers import Params
 from hardner.tag.predictor import Predictor
+from hardner.tag.thresholds import PrecisionRecallCurve
 from hardner.types import Sentence, Span
 
 _Floats = NDArray[np.float64]
@@ -131,6 +132,23 @@ def find_spans(adapter: Adapter, params: Params, sentences: Sequence[Sentence]) 
     """What fitted parameters find in sentences, as users will see it."""
     predictor = Predictor(adapter.tagger, params, device=str(adapter.device))
     return [[span for span, _ in spans] for spans in predictor.spans(sentences)]
+
+
+def held_out_curve(
+    adapter: Adapter,
+    sentences: Sequence[Sentence],
+    models: Sequence[FoldModel],
+    temperature: float,
+) -> PrecisionRecallCurve:
+    """Precision and recall at every threshold, from what the models of the folds find held out."""
+    gold: list[Sequence[Span]] = []
+    found: list[list[tuple[Span, float]]] = []
+    for params, rows in models:
+        predictor = Predictor(adapter.tagger, params, (temperature,), str(adapter.device))
+        held_out = [sentences[row] for row in rows]
+        gold += [sentence.spans for sentence in held_out]
+        found += predictor.spans(held_out)
+    return PrecisionRecallCurve.of(gold, found)
 
 
 def _held_out_scores(

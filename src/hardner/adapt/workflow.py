@@ -32,6 +32,7 @@ from hardner.adapt.forecast import (
     f1_of,
     find_spans,
     forecast,
+    held_out_curve,
 )
 from hardner.adapt.sample import FOLDS, Sample
 from hardner.adapt.self_training import usable_sentences
@@ -152,6 +153,10 @@ def adapt_predictor(
             notes.append(f"the model's own {known[0]} reaches F1 {known[1]:.2f} as it is")
     made = Model(adapter.tagger, params)
     temperatures = [_temperature(adapter, given, folded)]
+    curves = {}
+    if folded:
+        held_out = held_out_curve(adapter, given.sentences, folded.models, temperatures[0])
+        curves = {given.label: held_out}
     learnt: dict[str, Collection[int]] = {adapter.tag_set.domain: _texts(given)}
     if keep:
         made = add_head(Model(predictor.tagger, predictor.params), made)
@@ -168,7 +173,14 @@ def adapt_predictor(
         notes=tuple(notes),
     )
     adapted = Predictor(
-        *made, tuple(temperatures), predictor.device, predictor.start, learnt, outcome
+        *made,
+        tuple(temperatures),
+        predictor.device,
+        predictor.start,
+        learnt,
+        outcome,
+        thresholds=predictor.thresholds if keep else {},
+        curves={**predictor.curves, **curves} if keep else curves,
     )
     return AdaptationResult(adapted, outcome)
 

@@ -28,6 +28,7 @@ from hardner.cli.model import model_app
 from hardner.cli.pretrain import pretrain_app
 from hardner.cli.results import plot_command, table_command
 from hardner.cli.review import review_command
+from hardner.cli.score import compare_command, score_command
 from hardner.cli.serve import serve_command
 from hardner.cli.suggest import suggest_command
 from hardner.cli.tag import tag_command
@@ -79,6 +80,8 @@ _command("tag", rich_help_panel=_EVERYDAY)(tag_command)
 _command("adapt", rich_help_panel=_EVERYDAY)(adapt_command)
 _command("suggest", rich_help_panel=_EVERYDAY)(suggest_command)
 _command("review", rich_help_panel=_EVERYDAY)(review_command)
+_command("score", rich_help_panel=_EVERYDAY)(score_command)
+_command("compare", rich_help_panel=_EVERYDAY)(compare_command)
 _command("convert", rich_help_panel=_EVERYDAY)(convert_command)
 _command("example", rich_help_panel=_EVERYDAY)(example_command)
 _command("serve", rich_help_panel=_DEPLOYMENT)(serve_command)

@@ -21,7 +21,13 @@ from hardner.cli.common import (
     warn,
     warnings_on_stderr,
 )
-from hardner.cli.options import DEVICE_OPTION, JSON_OPTION, SEED_OPTION, SOURCE_FORMAT_OPTION
+from hardner.cli.options import (
+    DEVICE_OPTION,
+    ENCODING_OPTION,
+    JSON_OPTION,
+    SEED_OPTION,
+    SOURCE_FORMAT_OPTION,
+)
 from hardner.errors import FileError, HardnerError
 from hardner.files import shown_path
 from hardner.formats import Report, read
@@ -56,6 +62,7 @@ def adapt_command(
         Path | None, Option(metavar="DIR", help="Model to start from; default: the bundled model.")
     ] = None,
     source_format: SOURCE_FORMAT_OPTION = None,
+    encoding: ENCODING_OPTION = None,
     test: Annotated[
         str | None, Option(metavar="FILE", help="Labelled sentences to score the new model on.")
     ] = None,
@@ -95,9 +102,9 @@ def adapt_command(
     with warnings_on_stderr():
         with message_on_interrupt("interrupted; nothing was written"):
             check_model_folder(out, force)
-            given = _labelled(labelled, label, source_format)
-            tested = _labelled([test], given.label, source_format) if test else None
-            more = _unlabelled(unlabelled, source_format) if unlabelled else None
+            given = _labelled(labelled, label, source_format, encoding)
+            tested = _labelled([test], given.label, source_format, encoding) if test else None
+            more = _unlabelled(unlabelled, source_format, encoding) if unlabelled else None
             start = Predictor.load(model, device)
             progress = progress_bar()
             task = progress.add_task("learning", total=None)
@@ -130,14 +137,16 @@ def adapt_command(
             typer.echo(line)
 
 
-def _labelled(paths: Sequence[str], label: str | None, format: str | None) -> "Examples":
+def _labelled(
+    paths: Sequence[str], label: str | None, format: str | None, encoding: str | None
+) -> "Examples":
     from hardner.adapt.examples import examples, read_labelled
 
     report = Report()
     held: list[Sentence] = []
     try:
         for path in paths:
-            held += read_labelled(path, label, format=format, report=report)
+            held += read_labelled(path, label, format=format, encoding=encoding, report=report)
         found = examples(held, label)
     except FileError:
         raise
@@ -147,10 +156,10 @@ def _labelled(paths: Sequence[str], label: str | None, format: str | None) -> "E
     return found
 
 
-def _unlabelled(path: str, format: str | None) -> list[Sentence]:
+def _unlabelled(path: str, format: str | None, encoding: str | None) -> list[Sentence]:
     from hardner.adapt.examples import read_unlabelled
 
-    found = list(read_unlabelled(read(path, format, report=Report())))
+    found = list(read_unlabelled(read(path, format, report=Report(), encoding=encoding)))
     if not found:
         raise FileError(shown_path(path), "holds no sentence to learn from")
     return found

@@ -27,7 +27,7 @@ from rich.table import Table
 from typer.core import TyperCommand, TyperGroup
 
 from hardner.errors import FileError
-from hardner.files import is_standard
+from hardner.files import is_encoding, is_standard
 from hardner.formats import FORMATS
 from hardner.schemes import ALIASES, SCHEMES
 
@@ -68,6 +68,13 @@ def check_format(name: str | None) -> str | None:
     """Refuse a name that no format has."""
     if name is not None and name not in FORMATS:
         raise typer.BadParameter(f"{name!r} is none of {', '.join(FORMATS)}.")
+    return name
+
+
+def check_encoding(name: str | None) -> str | None:
+    """Refuse a name that no encoding of text has."""
+    if name is not None and not is_encoding(name):
+        raise typer.BadParameter(f"{name!r} is no encoding of text, such as latin-1 or utf-16.")
     return name
 
 

@@ -16,7 +16,12 @@ from hardner.cli.common import (
     say,
     warn,
 )
-from hardner.cli.options import SOURCE_FORMAT_OPTION, TARGET_FORMAT_OPTION, TARGET_SCHEME_OPTION
+from hardner.cli.options import (
+    ENCODING_OPTION,
+    SOURCE_FORMAT_OPTION,
+    TARGET_FORMAT_OPTION,
+    TARGET_SCHEME_OPTION,
+)
 from hardner.formats import FORMATS, HOLDABLE, Report, read, write
 from hardner.types import Document
 
@@ -37,6 +42,7 @@ def convert_command(
     source: Annotated[str, Argument(metavar="IN", help="A file or folder; - is stdin.")],
     target: Annotated[str, Argument(metavar="OUT", help="A file or folder; - is stdout.")],
     source_format: SOURCE_FORMAT_OPTION = None,
+    encoding: ENCODING_OPTION = None,
     target_format: TARGET_FORMAT_OPTION = None,
     source_scheme: Annotated[
         str | None,
@@ -74,7 +80,10 @@ def convert_command(
 
         def counted() -> Iterator[Document]:
             nonlocal documents, mentions
-            for document in read(source, source_format, scheme=source_scheme, report=report):
+            held = read(
+                source, source_format, scheme=source_scheme, report=report, encoding=encoding
+            )
+            for document in held:
                 documents += 1
                 mentions += len(document.entities)
                 tick(documents)

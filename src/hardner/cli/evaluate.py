@@ -1,5 +1,6 @@
 """``hardner evaluate``: score models under a protocol, as far as that is not done yet."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -114,10 +115,10 @@ def evaluate_command(
     from hardner.evaluate.protocols import protocol as named
 
     if texts := [path for path in systems if path.is_file() and path.suffix != ".toml"]:
+        model = next((str(path) for path in systems if path.is_dir()), "MODEL")
         raise HardnerError(
             f"{texts[0]}: evaluate runs the papers' protocols on known corpora; to score a file of "
-            "your own, give it a row in a catalogue.toml beside it (CONTRIBUTING.md, a corpus) "
-            "and call hardner errors MODEL --corpus NAME --root FOLDER"
+            f"your own: {shlex.join(['hardner', 'score', model, str(texts[0])])}"
         )
     plan = named(protocol)
     plan = replace(

@@ -4,9 +4,21 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import typer
 from typer import Option
 
-from hardner.cli.common import check_format, check_scheme
+from hardner.cli.common import check_encoding, check_format, check_scheme
+
+
+def _check_labels(text: str | None) -> str | None:
+    if text is not None and not all(part.strip() for part in text.split(",")):
+        raise typer.BadParameter("a label is missing between two commas.")
+    return text
+
+
+def split_labels(text: str | None) -> tuple[str, ...] | None:
+    """The names of `LABELS_OPTION`."""
+    return None if text is None else tuple(part.strip() for part in text.split(","))
 
 
 class EngineChoice(StrEnum):
@@ -28,6 +40,14 @@ SOURCE_FORMAT_OPTION = Annotated[
         help="Format of the input; default: auto-detected.",
     ),
 ]
+ENCODING_OPTION = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        callback=check_encoding,
+        help="Encoding of the input, such as latin-1; default: UTF-8.",
+    ),
+]
 TARGET_FORMAT_OPTION = Annotated[
     str | None,
     Option(
@@ -45,6 +65,9 @@ TARGET_SCHEME_OPTION = Annotated[
         callback=check_scheme,
         help="Tag scheme of CoNLL output; default: IOB2.",
     ),
+]
+LABELS_OPTION = Annotated[
+    str | None, Option(metavar="A,B,...", callback=_check_labels, help="Only these types.")
 ]
 DEVICE_OPTION = Annotated[
     str, Option(metavar="DEVICE", help="cpu, cuda, or auto: cuda if there is a GPU, else cpu.")

@@ -11,7 +11,12 @@ from rich.text import Text
 from typer import Argument, Option
 
 from hardner.cli.common import check_not_read, progress_bar, say, warn
-from hardner.cli.options import MODEL_OPTION, SOURCE_FORMAT_OPTION, TARGET_FORMAT_OPTION
+from hardner.cli.options import (
+    ENCODING_OPTION,
+    MODEL_OPTION,
+    SOURCE_FORMAT_OPTION,
+    TARGET_FORMAT_OPTION,
+)
 from hardner.files import atomic_write
 from hardner.formats import Report, read, write
 from hardner.formats.format import Place
@@ -39,6 +44,7 @@ def suggest_command(
         Option(metavar="LABELLED", help="Sentences already labelled; may be repeated."),
     ] = None,
     source_format: SOURCE_FORMAT_OPTION = None,
+    encoding: ENCODING_OPTION = None,
     target_format: TARGET_FORMAT_OPTION = None,
     out: Annotated[str, Option(metavar="OUT", help="File or folder to write; - is stdout.")] = "-",
     as_json: Annotated[bool, Option("--json", help="Print JSON lines on a terminal too.")] = False,
@@ -74,10 +80,10 @@ def suggest_command(
 
     found = suggest_sentences(
         predictor,
-        watched(bare_sentences(texts, source_format)),
+        watched(bare_sentences(texts, source_format, encoding)),
         count,
         label=label,
-        known=bare_sentences(exclude or [], None),
+        known=bare_sentences(exclude or [], None, encoding),
     )
     if overlong:
         warn([f"{overlong:,} sentences of more than {MOST_WORDS} words not considered"])
@@ -93,10 +99,12 @@ def suggest_command(
         _show(found)
 
 
-def bare_sentences(paths: Iterable[str], format: str | None) -> Iterator[Sentence]:
+def bare_sentences(
+    paths: Iterable[str], format: str | None, encoding: str | None = None
+) -> Iterator[Sentence]:
     """The sentences of some files, without their labels."""
     for path in paths:
-        for document in read(path, format, report=Report()):
+        for document in read(path, format, report=Report(), encoding=encoding):
             yield from sentences(replace(document, entities=()))
 
 

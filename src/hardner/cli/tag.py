@@ -6,21 +6,24 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from hardner.cli.common import document_counter, message_on_interrupt, progress_bar, say, warn
 from hardner.cli.options import (
     ADDRESS_OPTION,
     DEVICE_OPTION,
+    ENCODING_OPTION,
     ENGINE_OPTION,
+    LABELS_OPTION,
     MODEL_OPTION,
     SOURCE_FORMAT_OPTION,
     TARGET_FORMAT_OPTION,
     TARGET_SCHEME_OPTION,
     EngineChoice,
+    split_labels,
 )
 from hardner.cli.outputs import Output
+from hardner.cli.thresholds import MIN_PRECISION_OPTION, THRESHOLD_OPTION, chosen_min_score
 from hardner.errors import HardnerError
 from hardner.files import is_standard
 from hardner.formats import Report
@@ -31,29 +34,21 @@ if TYPE_CHECKING:
     from hardner.scale.tagging import TagJob
 
 
-def _check_labels(text: str | None) -> str | None:
-    if text is not None and not all(part.strip() for part in text.split(",")):
-        raise typer.BadParameter("a label is missing between two commas.")
-    return text
-
-
 def tag_command(
     files: Annotated[
         list[str] | None,
         Argument(metavar="[FILES...|-]", help="Files, folders and patterns; - is stdin."),
     ] = None,
     source_format: SOURCE_FORMAT_OPTION = None,
+    encoding: ENCODING_OPTION = None,
     target_format: TARGET_FORMAT_OPTION = None,
     out: Annotated[
         str | None, Option(metavar="OUT", help="A file, or a folder (NAME/) with a file per input.")
     ] = None,
     model: MODEL_OPTION = None,
-    labels: Annotated[
-        str | None, Option(metavar="A,B,...", callback=_check_labels, help="Find only these types.")
-    ] = None,
-    min_score: Annotated[
-        float, Option(min=0, max=1, help="Drop entities scoring below this.")
-    ] = 0.0,
+    labels: LABELS_OPTION = None,
+    threshold: THRESHOLD_OPTION = None,
+    min_precision: MIN_PRECISION_OPTION = None,
     batch_size: Annotated[
         int | None, Option(min=1, help="Sentences per batch; the result is the same.")
     ] = None,
@@ -81,21 +76,26 @@ def tag_command(
     Examples:
 
     - `hardner tag examples/abstract.txt`
-    - `hardner tag - --labels Disease,Gene --min-score 0.5 < abstracts.jsonl > found.jsonl`
+    - `hardner tag - --labels Disease,Gene --threshold 0.5 < abstracts.jsonl > found.jsonl`
+    - `hardner tag a.txt --model device-model --threshold Device=0.7`
+    - `hardner tag a.txt --model device-model --min-precision 0.9`
     - `hardner tag a.txt b.txt --to html --out pages/ --workers 2 --resume`
     - `hardner tag test.tsv --from conll --to conll --out predicted.tsv --model my-model`
     - `hardner tag pubmed/ --engine ray --address 10.0.0.1:6379 --to parquet --out tagged/`
     """
     from hardner.scale.tagging import TagJob
 
-    wanted = None if labels is None else tuple(part.strip() for part in labels.split(","))
-    job = TagJob(None if model is None else str(model), device, batch_size, wanted, min_score)
+    wanted = split_labels(labels)
+    least = chosen_min_score(threshold, min_precision, model, wanted)
+    job = TagJob(None if model is None else str(model), device, batch_size, wanted, least)
     if engine is EngineChoice.ray:
+        if encoding is not None:
+            raise HardnerError("--engine ray reads UTF-8 alone; re-code the files, or leave it out")
         _tag_on_ray(files or ["-"], out, job, address, workers or 0, source_format, target_format)
         return
     report = Report()
     output = Output.of(out, target_format, scheme, report)
-    counts = _tag_here(files or ["-"], output, job, workers or 1, source_format, resume)
+    counts = _tag_here(files or ["-"], output, job, workers or 1, source_format, encoding, resume)
     # Ids are made up for plain text, so their loss is no news.
     warn(line for line in report.lines() if "document id not kept" not in line)
     if output.place is not None:
@@ -108,6 +108,7 @@ def _tag_here(
     job: "TagJob",
     workers: int,
     source_format: str | None,
+    encoding: str | None,
     resume: bool,
 ) -> str:
     """Into any place and format; what is finished is kept where there is a way to go on.
@@ -137,7 +138,7 @@ def _tag_here(
                 yield document
 
         def by_input(some: list[str], skip: int = 0) -> Iterator[tuple[str, Iterator[Document]]]:
-            return documents_by_input(some, tagged, output.report, source_format, skip)
+            return documents_by_input(some, tagged, output.report, source_format, skip, encoding)
 
         if not keeps:
             every = chain.from_iterable(documents for _, documents in by_input(sources))
@@ -147,7 +148,7 @@ def _tag_here(
 
             assert output.place is not None
             with sole_writer(output.place, is_dir=True):
-                settings = _settings(job, source_format, output)
+                settings = _settings(job, source_format, encoding, output)
                 finished = FinishedInputs(output.place, settings, resume)
                 left = [name for name, path in targets.items() if not finished.holds(name, path)]
                 for source, documents in by_input(left):
@@ -157,20 +158,23 @@ def _tag_here(
             from hardner.scale.resume import fingerprint, growing_file
 
             stamps = [source if is_standard(source) else fingerprint(source) for source in sources]
-            settings = json.dumps([_settings(job, source_format, output), *stamps])
+            settings = json.dumps([_settings(job, source_format, encoding, output), *stamps])
             with growing_file(output.growing, settings, resume) as (file, done):
                 for _, documents in by_input(sources, done):
                     file.writelines(f"{output.line(d)}\n".encode() for d in documents)
     return f"{count:,} documents, {mentions:,} mentions"
 
 
-def _settings(job: "TagJob", source_format: str | None, output: Output) -> str:
+def _settings(
+    job: "TagJob", source_format: str | None, encoding: str | None, output: Output
+) -> str:
     """What decides the result, beside the inputs."""
     from hardner.scale.resume import fingerprint
     from hardner.tag.predictor import BUNDLED_MODEL
 
-    parts = [fingerprint(job.model or BUNDLED_MODEL), job.labels, job.min_score]
-    return json.dumps([*parts, source_format, output.format, output.scheme])
+    parts = [fingerprint(job.model or BUNDLED_MODEL), job.labels, job.threshold_setting]
+    own = [encoding] if encoding else []
+    return json.dumps([*parts, source_format, output.format, output.scheme, *own])
 
 
 def _tag_on_ray(

@@ -97,7 +97,7 @@ def find_mistakes(predictions: Iterable[PredictedSentence]) -> list[Mistake]:
     groups: dict[_Same, list[tuple[Sentence, Span | None, Span | None]]] = {}
     for predicted in predictions:
         sentence = predicted.sentence
-        for kind, right, found in _errors_of(sentence.spans, predicted.found):
+        for kind, right, found in error_pairs(sentence.spans, predicted.found):
             same = kind, _words_and_label(sentence, right), _words_and_label(sentence, found)
             groups.setdefault(same, []).append((sentence, right, found))
     mistakes = [
@@ -108,7 +108,7 @@ def find_mistakes(predictions: Iterable[PredictedSentence]) -> list[Mistake]:
     return sorted(mistakes, key=lambda m: (order(m.kind), -m.count, m.right, m.found))
 
 
-def _errors_of(right: Sequence[Span], found: Sequence[Span]) -> Iterator[_Error]:
+def error_pairs(right: Sequence[Span], found: Sequence[Span]) -> Iterator[_Error]:
     """Each wrong mention once: a gold one with the predicted one it overlaps, or either alone."""
     wrong = [span for span in found if span not in right]
     paired = []

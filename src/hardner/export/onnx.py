@@ -47,7 +47,13 @@ def to_onnx(predictor: Predictor, *, quantised: bool = False) -> Predictor:
     made = OnnxEncoder(quantise_graph(graph) if quantised else graph, encoder.pieces, encoder.size)
     heads = {name: value for name, value in params.items() if name.startswith("decoder.")}
     tagger = replace(predictor.tagger, encoder=made, heads={})
-    return Predictor(tagger, heads, predictor.temperatures)
+    return Predictor(
+        tagger,
+        heads,
+        predictor.temperatures,
+        thresholds=predictor.thresholds,
+        curves=predictor.curves,
+    )
 
 
 def _exportable(tagger: Tagger) -> PieceEncoder | BertEncoder:

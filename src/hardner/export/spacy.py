@@ -24,10 +24,10 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from hardner.errors import HardnerError
 from hardner.schemes import non_overlapping
 from hardner.tag.guidelines import load
 from hardner.tag.predictor import Predictor
+from hardner.tag.thresholds import check_scores
 from hardner.types import Entity
 
 _MODEL, _SETTINGS = "model", "settings.json"
@@ -44,7 +44,8 @@ class SpacyComponent:
     only: tuple[str, ...] | None
     """The labels that are kept; None for all."""
     spans_key: str
-    min_score: float
+    min_score: float | None
+    """None for the model's own thresholds."""
 
     def __post_init__(self) -> None:
         self._predictor: Predictor | None = None
@@ -140,7 +141,7 @@ def _span(doc: Doc, entity: Entity) -> Span:
 @Language.factory(
     "hardner",
     assigns=["doc.ents", "doc.spans", "span._.score"],
-    default_config={"model": None, "labels": None, "spans_key": "hardner", "min_score": 0.0},
+    default_config={"model": None, "labels": None, "spans_key": "hardner", "min_score": None},
 )
 def create_component(
     nlp: Language,
@@ -148,7 +149,7 @@ def create_component(
     model: str | None,
     labels: list[str] | None,
     spans_key: str,
-    min_score: float,
+    min_score: float | None,
 ) -> SpacyComponent:
     """Make the component for a pipeline.
 
@@ -158,9 +159,8 @@ def create_component(
         model: A model folder; without one, the model that comes with the package.
         labels: The labels to keep; all by default.
         spans_key: Where mentions stand in ``doc.spans``.
-        min_score: The least probable mention to keep.
+        min_score: The least probable mention to keep; by default, the model's own thresholds say.
     """
-    if not 0 <= min_score <= 1:
-        raise HardnerError(f"min_score is {min_score}; expected 0 to 1")
+    check_scores([] if min_score is None else [min_score], "min_score")
     only = None if labels is None else tuple(labels)
     return SpacyComponent(name, model, only, spans_key, min_score)

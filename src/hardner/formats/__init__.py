@@ -10,7 +10,15 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from hardner.errors import FileError, HardnerError
-from hardner.files import PathLike, head, is_standard, plain_name, shown_path
+from hardner.files import (
+    PathLike,
+    decoded_as,
+    head,
+    is_encoding,
+    is_standard,
+    plain_name,
+    shown_path,
+)
 from hardner.formats.ace import ACE_2005
 from hardner.formats.annotation_tools import DOCCANO, LABELSTUDIO, PRODIGY
 from hardner.formats.bioc import BIOC_JSON, BIOC_XML
@@ -116,6 +124,7 @@ def read(
     scheme: str | None = None,
     strict: bool = False,
     report: Report | None = None,
+    encoding: str | None = None,
 ) -> Iterator[Document]:
     """The documents of a file or folder, one at a time.
 
@@ -125,21 +134,35 @@ def read(
         strict: Raise an error at an annotation that a :class:`Document` cannot hold and at an
             invalid tag sequence; otherwise they are counted.
         report: Keeps the counts; without one, they become Python warnings at the end.
+        encoding: Of text, UTF-8 by default; formats that say their own encoding keep to that.
     """
-    chosen = _named(format) if format is not None else detect(path)
+    if encoding is not None and not is_encoding(encoding):
+        raise HardnerError(f"unknown encoding {encoding!r}; latin-1 and utf-16 are some")
+    with decoded_as(encoding):
+        chosen = _named(format) if format is not None else detect(path)
     if chosen.read is None:
         raise FileError(shown_path(path), f"{chosen.name} can be written but not read")
     options = _options(chosen, scheme)
     empty = True
     with reporting(strict, report) as used:
         before = dict(used.counts)
-        for document in chosen.read(path, used, **options):
+        for document in _decoded(chosen.read(path, used, **options), encoding):
             empty = False
             yield document
         if empty:
             left_out = Counter(used.counts) - Counter(before)
             why = "".join(f"; {count:,} times: {reason}" for reason, count in left_out.items())
             raise FileError(shown_path(path), f"holds no documents{why}")
+
+
+def _decoded(documents: Iterator[Document], encoding: str | None) -> Iterator[Document]:
+    """Documents that are read in an encoding, which does not outlast their reader's turn."""
+    while True:
+        with decoded_as(encoding):
+            document = next(documents, None)
+        if document is None:
+            return
+        yield document
 
 
 def write(

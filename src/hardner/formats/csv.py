@@ -2,21 +2,28 @@
 
 import csv
 from collections.abc import Iterable
+from typing import Any
 
 from hardner.files import PathLike, atomic_write
 from hardner.formats.format import HOLDABLE, Format, Report
-from hardner.types import Document
+from hardner.types import Document, Entity
 
-_COLUMNS = ("document", "start", "end", "label", "text", "score")
+MENTION_COLUMNS = ("document", "start", "end", "label", "text", "score")
+
+
+def mention_record(document: str | int, entity: Entity) -> dict[str, Any]:
+    """A row of the table."""
+    values = (document, entity.start, entity.end, entity.label, entity.text, entity.score)
+    return dict(zip(MENTION_COLUMNS, values, strict=True))
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
     with atomic_write(path) as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(_COLUMNS)
+        rows.writerow(MENTION_COLUMNS)
         for document in documents:
-            for e in document.entities:
-                rows.writerow((document.id, e.start, e.end, e.label, e.text, e.score))
+            for entity in document.entities:
+                rows.writerow(mention_record(document.id, entity).values())
 
 
 CSV = Format(

@@ -1,14 +1,15 @@
 """A page to look at: mentions highlighted in place, in one file that needs nothing else.
 
-Written only. Each label has a colour that the colour-blind can tell from the others, then the same
-colours with other lines; its name stands behind each mention. Mentions that overlap are underlined
-one below the other.
+Written only; `marked_html` is a piece of such a page, for a notebook. Each label has a colour that
+the colour-blind can tell from the others, then the same colours with other lines; its name stands
+behind each mention. Mentions that overlap are underlined one below the other.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from itertools import product
+from typing import NamedTuple
 
 from hardner.files import PathLike, atomic_write
 from hardner.formats.format import HOLDABLE, Format, Report
@@ -64,23 +65,66 @@ def visible(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+class _Look(NamedTuple):
+    """How a label looks: the attributes of its name, and those of a mention in a lane."""
+
+    name: str
+    mention: Callable[[int], str]
+
+
+def _class_look(number: int) -> _Look:
+    """By the styles of the page."""
+    kind = f"c{number % len(_STYLES)}"
+    return _Look(f'class="{kind}"', lambda lane: f'class="m {kind}" style="--lane:{lane}"')
+
+
+def _inline_look(number: int) -> _Look:
+    """By itself, as notebooks throw away the styles of a page that they do not trust."""
+    line, hue = _STYLES[number % len(_STYLES)]
+
+    def mention(lane: int) -> str:
+        tint = "" if lane else f";background:{hue}2e"
+        return f'style="border-bottom:3px {line} {hue};padding-bottom:{5 * lane}px{tint}"'
+
+    name = f"font-size:.7em;border-left:3px {line} {hue};margin:0 .2em;padding-left:.25em"
+    return _Look(f'style="{name}"', mention)
+
+
+class _Looks(dict[str, _Look]):
+    """By label, made when a label is first seen."""
+
+    def __init__(self, make: Callable[[int], _Look]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, label: str) -> _Look:
+        look = self[label] = self._make(len(self))
+        return look
+
+
+def marked_html(document: Document) -> str:
+    """The text of a document with its mentions in colour, as a piece of HTML that stands alone."""
+    looks = _Looks(_inline_look)
+    style = "white-space:pre-wrap;overflow-wrap:anywhere;line-height:2.4"
+    return f'<div dir="auto" style="{style}">{"".join(_marked(document, looks))}</div>'
+
+
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
     """One page; labels get colours in the order in which they first occur."""
-    classes: dict[str, str] = {}
+    looks = _Looks(_class_look)
     counts: Counter[str] = Counter()
     styles = (f".c{i} {{ --hue: {h}; --line: {line}; }}" for i, (line, h) in enumerate(_STYLES))
     with atomic_write(path) as file:
         file.write(_HEAD.format(styles="\n".join(styles)))
         for document in documents:
             for entity in document.entities:
-                classes.setdefault(entity.label, f"c{len(classes) % len(_STYLES)}")
                 counts[entity.label] += 1
             file.write(f'<h2>{_safe(document.id)}</h2>\n<p dir="auto">')
-            file.writelines(_marked(document, classes))
+            file.writelines(_marked(document, looks))
             file.write("</p>\n")
         file.write("<footer>")
         for label, count in counts.items():
-            file.write(f"<span>{_tag(label, classes)} {count:,}</span>\n")
+            file.write(f"<span>{_tag(label, looks)} {count:,}</span>\n")
         file.write("</footer>\n</body>\n</html>\n")
 
 
@@ -88,11 +132,11 @@ def _safe(text: str) -> str:
     return escape(visible(text)).replace("\r", "&#13;")  # else a browser reads it as a new line
 
 
-def _tag(label: str, classes: dict[str, str]) -> str:
-    return f'<small class="{classes[label]}">{_safe(label)}</small>'
+def _tag(label: str, looks: _Looks) -> str:
+    return f"<small {looks[label].name}>{_safe(label)}</small>"
 
 
-def _marked(document: Document, classes: dict[str, str]) -> Iterator[str]:
+def _marked(document: Document, looks: _Looks) -> Iterator[str]:
     """The text in runs between the edges of mentions, each inside the mentions it belongs to."""
     placed = _lanes(document.entities)
     edges: defaultdict[int, list[tuple[bool, int, int]]] = defaultdict(list)
@@ -103,7 +147,7 @@ def _marked(document: Document, classes: dict[str, str]) -> Iterator[str]:
     within: dict[int, Entity] = {}
     before = 0
     for place in sorted(edges):
-        yield _run(document.text[before:place], within, classes)
+        yield _run(document.text[before:place], within, looks)
         before = place
         for opens, lane, number in sorted(edges[place]):  # what ends here before what starts
             entity, _ = placed[number]
@@ -112,16 +156,16 @@ def _marked(document: Document, classes: dict[str, str]) -> Iterator[str]:
             elif within.get(lane) is entity:
                 del within[lane]
             if not opens and place == entity.end:
-                yield _tag(entity.label, classes)
-    yield _run(document.text[before:], within, classes)
+                yield _tag(entity.label, looks)
+    yield _run(document.text[before:], within, looks)
 
 
-def _run(text: str, within: dict[int, Entity], classes: dict[str, str]) -> str:
+def _run(text: str, within: dict[int, Entity], looks: _Looks) -> str:
     made = _safe(text)
     for lane in sorted(within) if text else ():
         entity = within[lane]
-        kind, title = classes[entity.label], _safe(_title(entity))
-        made = f'<span class="m {kind}" style="--lane:{lane}" title="{title}">{made}</span>'
+        attributes, title = looks[entity.label].mention(lane), _safe(_title(entity))
+        made = f'<span {attributes} title="{title}">{made}</span>'
     return made
 
 

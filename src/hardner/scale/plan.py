@@ -50,7 +50,8 @@ class TagSettings:
     """A checksum of its folder."""
     labels: tuple[str, ...] | None
     """Only these; all of the model's if None."""
-    min_score: float
+    min_score: float | dict[str, float]
+    """As `TagJob.threshold_setting` has it."""
     to: str
     """``jsonl`` or ``parquet``."""
     shard: int

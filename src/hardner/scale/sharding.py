@@ -70,17 +70,17 @@ def tag_files(
         raise HardnerError("standard input cannot be cut into shards; name files or folders")
     folder = Path(out).resolve()
     paths = dict.fromkeys(Path(path).resolve() for path in list_inputs(given, format, folder))
+    # A label that the model does not know is refused before a cluster is asked for anything.
+    here = job if engine == "local" else replace(job, device="cpu")
+    here.predictor.check_labels(job.labels)
     settings = TagSettings(
         model=model_checksum(job.model),
         labels=None if job.labels is None else tuple(sorted(set(job.labels))),
-        min_score=job.min_score,
+        min_score=here.threshold_setting,
         to=to,
         shard=shard,
         inputs=tuple(Input.of(path, format) for path in paths),
     )
-    # A label that the model does not know is refused before a cluster is asked for anything.
-    here = job if engine == "local" else replace(job, device="cpu")
-    here.predictor.check_labels(job.labels)
     begun = read_plan(folder, settings)
     with running(engine, job.device, workers, address) as (run, device):
         plan = begun or _planned(settings, run)

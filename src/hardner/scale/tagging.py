@@ -23,6 +23,7 @@ from hardner.errors import FileError, HardnerError
 from hardner.files import is_standard, plain_name
 from hardner.formats import FORMATS, Report, detect, read
 from hardner.tag.predictor import Predictor
+from hardner.tag.thresholds import MinScore
 from hardner.types import Document
 
 _DOCUMENTS = 256
@@ -95,6 +96,7 @@ def documents_by_input(
     report: Report,
     format: str | None = None,
     skip: int = 0,
+    encoding: str | None = None,
 ) -> Iterator[tuple[str, Iterator[Document]]]:
     """What the work makes of the documents of several inputs, input by input.
 
@@ -107,6 +109,7 @@ def documents_by_input(
         report: Where what cannot be kept is counted.
         format: Of the inputs; by default, what each ending or content shows.
         skip: How many documents are left out because they are done already.
+        encoding: Of the inputs, UTF-8 by default.
     """
     owners: deque[str] = deque()
     failed: dict[str, HardnerError] = {}
@@ -115,7 +118,7 @@ def documents_by_input(
         left = skip
         for source in sources:
             try:
-                for document in read(source, format, report=report):
+                for document in read(source, format, report=report, encoding=encoding):
                     if left:
                         left -= 1
                         continue
@@ -146,12 +149,24 @@ class TagJob:
     device: str = "cpu"
     batch_size: int | None = None
     labels: Sequence[str] | None = None
-    min_score: float = 0.0
+    min_score: MinScore = None
 
     @cached_property
     def predictor(self) -> Predictor:
         """The model, loaded once in each process that asks for it."""
         return Predictor.load(self.model, self.device)
+
+    @property
+    def threshold_setting(self) -> float | dict[str, float]:
+        """As a plan and a file to go on with remember it: a score for all labels, or each one's.
+
+        0 stands for the model's own thresholds, which its checksum covers.
+        """
+        least = self.predictor.least_scores(self.min_score)
+        if least == self.predictor.thresholds:
+            return 0.0
+        different = set(least.values())
+        return least if len(different) > 1 or different == {0.0} else different.pop()
 
     def __getstate__(self) -> dict[str, Any]:
         # What is sent to a worker is the description; each loads the model itself.

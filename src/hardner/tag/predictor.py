@@ -1,15 +1,15 @@
 """A model at work: text or tokens in, entities with calibrated scores out."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import torch
 
 from hardner import checkpoint
-from hardner.config import Bounds, keys, make
+from hardner.config import Bounds, Share, keys, make
 from hardner.errors import FileError, HardnerError
 from hardner.model.describe import load_model, save_model
 from hardner.model.encoders import EncoderWithCopies
@@ -18,6 +18,8 @@ from hardner.model.runtime import resolve_device
 from hardner.model.tagger import Model, Tagger
 from hardner.tag.added_heads import BranchedEngine
 from hardner.tag.engine import BATCH_SIZE, EncodedSentences, EncodedTexts, Engine
+from hardner.tag.records import FoundEntities, data_frame, records_of
+from hardner.tag.thresholds import MinScore, PrecisionRecallCurve, check_scores, thresholds_for
 from hardner.tag.uncertainty import Uncertainty
 from hardner.tag.windows import (
     ScoredMention,
@@ -30,11 +32,12 @@ from hardner.tag.windows import (
     windows_of,
     windows_of_tokens,
 )
-from hardner.types import Document, Entity, Progress, Sentence, Span
+from hardner.types import Document, Progress, Sentence, Span
 
 if TYPE_CHECKING:
     from hardner.adapt.examples import LabelledData, UnlabelledData
     from hardner.adapt.workflow import AdaptationReport
+    from hardner.evaluate.score_report import ComparisonReport, ScoreReport
 
 BUNDLED_MODEL = Path(__file__).parents[1] / "assets" / "model"
 BUNDLED_START = BUNDLED_MODEL.with_name("start")
@@ -50,6 +53,8 @@ class _Kept:
     temperatures: Mapping[str, Annotated[float, Bounds(1e-6, 1e6)]] = field(default_factory=dict)
     learnt: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     start: Literal["", "bundled"] = ""
+    thresholds: Mapping[str, Share] = field(default_factory=dict)
+    curves: Mapping[str, PrecisionRecallCurve] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +73,10 @@ class Predictor:
     """By domain, hashes of the sentences that a head was adapted to: they cannot judge it."""
     report: "AdaptationReport | None" = None
     """Of the adaptation that made this predictor; no part of a folder."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """By label, the score that a mention must reach; of labels that are not named, 0."""
+    curves: Mapping[str, PrecisionRecallCurve] = field(default_factory=dict)
+    """By label, what held-out sentences say of its precision and recall at other thresholds."""
     _engine: Engine | BranchedEngine = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +90,9 @@ class Predictor:
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "params", params)
         object.__setattr__(self, "temperatures", temperatures)
+        check_scores(self.thresholds.values(), "a threshold")
+        own = {label: float(self.thresholds.get(label, 0.0)) for label in self.labels}
+        object.__setattr__(self, "thresholds", own)
         encoder, model = self.tagger.encoder, Model(self.tagger, params)
         engine: Engine | BranchedEngine
         if isinstance(encoder, EncoderWithCopies):
@@ -106,7 +118,16 @@ class Predictor:
             raise FileError(folder / checkpoint.CONFIG, f"damaged: {error}") from None
         temperatures = tuple(kept.temperatures.get(domain, 1.0) for domain in tagger.domains)
         start = BUNDLED_START if path is None or kept.start else None
-        return cls(tagger, params, temperatures, device, start, kept.learnt)
+        return cls(
+            tagger,
+            params,
+            temperatures,
+            device,
+            start,
+            kept.learnt,
+            thresholds=kept.thresholds,
+            curves=kept.curves,
+        )
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, whole or not at all; an earlier model there is replaced."""
@@ -114,8 +135,14 @@ class Predictor:
             dict(zip(self.tagger.domains, self.temperatures, strict=True)),
             {domain: tuple(sorted(texts)) for domain, texts in self.learnt.items()},
             "bundled" if self.start == BUNDLED_START else "",
+            {label: score for label, score in self.thresholds.items() if score},
+            {label: curve for label, curve in self.curves.items() if label in self.labels},
         )
         save_model(path, self.tagger, self.params, asdict(kept))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes get what it is made from, and make its engine anew."""
+        return type(self), tuple(getattr(self, own.name) for own in fields(self) if own.init)
 
     def __repr__(self) -> str:
         return f"Predictor({', '.join(self.labels)}; {self.device})"
@@ -134,12 +161,37 @@ class Predictor:
             known = ", ".join(self.labels) or "none"
             raise HardnerError(f"the model has no label {unknown[0]!r}; its labels are {known}")
 
+    def least_scores(self, min_score: MinScore = None) -> dict[str, float]:
+        """The score that a mention of each label must reach."""
+        if not isinstance(min_score, Mapping):
+            given = {} if min_score is None else dict.fromkeys(self.labels, min_score)
+        else:
+            given = dict(min_score)
+        self.check_labels(given)
+        check_scores(given.values(), "min_score")
+        return {**self.thresholds, **given}
+
+    def with_thresholds(self, thresholds: float | Mapping[str, float]) -> "Predictor":
+        """The same predictor with another threshold for every label, or for those named."""
+        return replace(self, thresholds=self.least_scores(thresholds))
+
+    def thresholds_for(
+        self, precision: float, labels: Collection[str] | None = None
+    ) -> dict[str, float]:
+        """The lowest thresholds that promise a precision, of all labels or of some.
+
+        It is the precision on sentences like those that a label was learnt from, as its curve in
+        `curves` has it; where nothing is known, or nothing can be promised, it is an error.
+        """
+        self.check_labels(labels)
+        return thresholds_for(precision, self.curves, self.labels if labels is None else labels)
+
     def __call__(
-        self, text: str, *, labels: Collection[str] | None = None, min_score: float = 0.0
-    ) -> list[Entity]:
+        self, text: str, *, labels: Collection[str] | None = None, min_score: MinScore = None
+    ) -> FoundEntities:
         """The entities of a text by start, end and label; its sentences are found.
 
-        Arguments are those of `pipe`.
+        It is a list that a notebook shows in colour. Arguments are those of `pipe`.
         """
         return next(self.pipe([text], labels=labels, min_score=min_score))
 
@@ -149,8 +201,8 @@ class Predictor:
         *,
         batch_size: int | None = None,
         labels: Collection[str] | None = None,
-        min_score: float = 0.0,
-    ) -> Iterator[list[Entity]]:
+        min_score: MinScore = None,
+    ) -> Iterator[FoundEntities]:
         """The entities of each text, in order; texts are read as they are needed.
 
         Args:
@@ -158,14 +210,15 @@ class Predictor:
             batch_size: Sentences that are computed at once, by default as many as suit the device;
                 the result does not depend on it.
             labels: Only these.
-            min_score: Only entities that are as probable as that.
+            min_score: Only entities that are as probable as that; a number, or one for each of
+                some labels. By default, and for other labels, `thresholds` say it.
         """
         if isinstance(texts, str):
             raise HardnerError("pipe takes many texts, and this is one; call the tagger with it")
         tagged = self.documents(
             map(document_of, texts), batch_size=batch_size, labels=labels, min_score=min_score
         )
-        return (list(document.entities) for document in tagged)
+        return (FoundEntities(document.entities, document.text) for document in tagged)
 
     def documents(
         self,
@@ -173,7 +226,7 @@ class Predictor:
         *,
         batch_size: int | None = None,
         labels: Collection[str] | None = None,
-        min_score: float = 0.0,
+        min_score: MinScore = None,
     ) -> Iterator[Document]:
         """The documents, in order, with what is found in place of their entities.
 
@@ -184,13 +237,45 @@ class Predictor:
         tagged = self._mentions(cut, batch_size, labels, min_score)
         return (attach_mentions(document, mentions) for document, mentions in tagged)
 
+    def to_records(
+        self,
+        texts: Iterable[str | Document],
+        *,
+        batch_size: int | None = None,
+        labels: Collection[str] | None = None,
+        min_score: MinScore = None,
+    ) -> list[dict[str, Any]]:
+        """A dictionary for each entity: document, start, end, label, text and score.
+
+        ``document`` is the number of a text, from 0, or the id of a document. Other arguments are
+        those of `pipe`.
+        """
+        if isinstance(texts, str):
+            raise HardnerError("records are of many texts, and this is one; give [text]")
+        docs = (t if isinstance(t, Document) else document_of(t) for t in texts)
+        tagged = self.documents(docs, batch_size=batch_size, labels=labels, min_score=min_score)
+        return [record for i, document in enumerate(tagged) for record in records_of(document, i)]
+
+    def to_dataframe(
+        self,
+        texts: Iterable[str | Document],
+        *,
+        batch_size: int | None = None,
+        labels: Collection[str] | None = None,
+        min_score: MinScore = None,
+    ) -> Any:
+        """The same as a pandas DataFrame with a row for each entity; pandas must be there."""
+        return data_frame(
+            self.to_records(texts, batch_size=batch_size, labels=labels, min_score=min_score)
+        )
+
     def spans(
         self,
         sentences: Iterable[Sentence] | EncodedSentences,
         *,
         batch_size: int | None = None,
         labels: Collection[str] | None = None,
-        min_score: float = 0.0,
+        min_score: MinScore = None,
         domain: str | None = None,
     ) -> list[list[tuple[Span, float]]]:
         """The spans found over the tokens of each sentence, with their scores.
@@ -273,18 +358,49 @@ class Predictor:
         )
         return outcome.predictor
 
+    def score(
+        self,
+        labelled: "LabelledData",
+        labels: Collection[str] | None = None,
+        *,
+        partial: bool = False,
+        on_progress: Progress | None = None,
+    ) -> "ScoreReport":
+        """Precision, recall and F1 on labelled data, with intervals and all errors.
+
+        Arguments are those of `hardner.evaluate.score_report.score_predictor`.
+        """
+        from hardner.evaluate.score_report import score_predictor
+
+        return score_predictor(self, labelled, labels, partial=partial, on_progress=on_progress)
+
+    def compare(
+        self,
+        other: "Predictor",
+        labelled: "LabelledData",
+        labels: Collection[str] | None = None,
+        *,
+        on_progress: Progress | None = None,
+    ) -> "ComparisonReport":
+        """What another predictor does better and worse on labelled data, and how sure that is.
+
+        Arguments are those of `hardner.evaluate.score_report.score_predictor`.
+        """
+        from hardner.evaluate.score_report import compare_predictors
+
+        return compare_predictors(self, other, labelled, labels, on_progress=on_progress)
+
     def _mentions(
         self,
         items: Iterable[tuple[_Item, Iterable[Window]]],
         batch_size: int | None,
         labels: Collection[str] | None,
-        min_score: float,
+        min_score: MinScore,
         encoded: EncodedTexts | None = None,
         domain: str | None = None,
     ) -> Iterator[tuple[_Item, list[ScoredMention]]]:
         """Tag the windows of items, in order; ``encoded`` are the texts of all their windows."""
-        if not 0 <= min_score <= 1:
-            raise HardnerError(f"min_score is a probability, from 0 to 1; got {min_score}")
+        least = self.least_scores(min_score)
         heads, size = self._heads(labels), self._size(batch_size)
         if domain is not None:
             heads = tuple(head for head in heads if self.tagger.domains[head] == domain)
@@ -300,7 +416,7 @@ class Predictor:
                 found = self._engine.tag(texts, heads, size)
             for mentions in found:
                 wanted = (m for m in mentions if labels is None or m.label in labels)
-                kept = [mention for mention in wanted if mention.score >= min_score]
+                kept = [mention for mention in wanted if mention.score >= least[mention.label]]
                 yield best_mentions(kept) if shared else kept
 
         return tag_in_order(items, tag, buffer_size(size))
