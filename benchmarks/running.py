@@ -228,6 +228,9 @@ WAYS: dict[str, Callable[[Trial], Sample]] = {
     "100 answers": reviewed(100),
     "20 answers, 3 a step": reviewed(20),
     "20 answers, 12 a step": reviewed(20),
+    "20 answers, no O-bias": reviewed(20),
+    "50 answers, no O-bias": reviewed(50),
+    "no O-bias": Trial.sample,
     "free: found by one of four": disagreement(2),
     "free: found by two of four": disagreement(3),
     "free: other heads": own_heads,
@@ -235,9 +238,13 @@ WAYS: dict[str, Callable[[Trial], Sample]] = {
     "free: 60 quiet sentences": quiet(3),
     "300 unlabelled": lambda trial: trial.sample(unlabelled=tuple(trial.others("text", 300))),
 }
+_UNBIASED = {"o_bias": 0.0, "o_bias_density": 0.0}
 CHANGES: dict[str, dict[str, Any]] = {
     "20 answers, 3 a step": {"partial": 3},
     "20 answers, 12 a step": {"partial": 12},
+    "20 answers, no O-bias": _UNBIASED,
+    "50 answers, no O-bias": _UNBIASED,
+    "no O-bias": _UNBIASED,
 }
 """Of the recipe, by way."""
 
