@@ -19,6 +19,7 @@ import forecast
 import picture
 import protocols
 import reliability
+import running
 import scale
 import suggest
 import tagging
@@ -35,9 +36,10 @@ PAGES = {
     "docs/model-card.md": bundled.page,
     "docs/limitations.md": forecast.page,
     "docs/reliability.md": reliability.page,
+    "docs/running-text.md": running.page,
     "results/ablation.md": ablation.page,
 }
-DRAWN = {"docs/images/headline.svg": picture.svg}
+DRAWN = {"docs/images/headline.svg": picture.svg, "docs/images/forecast.svg": running.svg}
 
 
 def filled(text: str, lines: Iterable[str]) -> str:
