@@ -1,12 +1,13 @@
 """docs/tables.md, the papers' tables, and the list of them in docs/results.md."""
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from hardner.evaluate.papers import paper_grids, paper_tables
 from hardner.evaluate.published import published_values
 from hardner.evaluate.render import pipe_table
-from hardner.evaluate.results import read_results
+from hardner.evaluate.results import Result, read_results
 
 RESULTS = Path(__file__).parents[2] / "results"
 EARLIER = {"HGDA": "MetaBioNER", "HGDA-NEs": "MetaBioNER-NEs", "MetaNER": "MetaNER"}
@@ -28,11 +29,16 @@ def index() -> Iterator[str]:
         took = 0.0
         if table.kind in ("results", "shares") and path.exists():
             methods = {row.partition(" (bilstm")[0].partition(" (trans")[0] for row in table.rows}
-            lines = [r for r in read_results(path) if r.method in methods and not r.unlabelled]
+            lines = [r for r in _lines(path) if r.method in methods and not r.unlabelled]
             took = sum(r.seconds for r in lines) / 60
         shown = f"{took:,.0f}" if took >= 0.5 else "-"
         yield f"| {table.title} | `hardner table {name}` | `{table.runs}` | {shown} |"
     yield ""
+
+
+@cache
+def _lines(path: Path) -> tuple[Result, ...]:
+    return tuple(read_results(path))
 
 
 def identical() -> tuple[int, int]:
