@@ -9,8 +9,10 @@ import tables
 from few_shot import SHOTS
 
 from hardner.catalogue import BENCHMARK
+from hardner.evaluate.papers import HARDNESS_FILE
 from hardner.evaluate.published import published_mean
 from hardner.evaluate.results import Result, load_results
+from hardner.files import read_json
 
 RESULTS = Path(__file__).parents[2] / "results"
 FIT = "paper x paper"
@@ -133,6 +135,27 @@ def _search() -> Iterator[str]:
             means = (_method_mean(own, name, k) for k in (5, 20, 100))
             shown = [f"{m:.3f}" if m else "not run" for m in means]
             yield f"| {name} | {encoder} | " + " | ".join(shown) + " |"
+    yield from _weights()
+
+
+def _weights() -> Iterator[str]:
+    """Which tasks got which weight."""
+    path = RESULTS / HARDNESS_FILE
+    if not path.exists():
+        return
+    found = read_json(path)
+    yield "\n### Which tasks got which weight\n"
+    yield "In HGDA's own training (`results/hardness.json`, on a CPU), the mean weight of a"
+    yield "domain's tasks over the run, in fifths of it; the tasks' weights of an iteration sum to"
+    yield "1.\n | domain | " + " | ".join(f"{n}th fifth" for n in range(1, 6)) + " |"
+    yield "|---" * 6 + "|"
+    for domain, curve in found["domains"].items():
+        last, cells = max(curve["iterations"]) + 1, []
+        for fifth in range(5):
+            pairs = zip(curve["iterations"], curve["weights"], strict=True)
+            own = [w for i, w in pairs if fifth <= 5 * i / last < fifth + 1]
+            cells.append(f"{fmean(own):.3f}" if own else "-")
+        yield f"| {domain} | " + " | ".join(cells) + " |"
 
 
 def _held(folder: str) -> list[Result]:
