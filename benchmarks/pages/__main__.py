@@ -19,16 +19,20 @@ import forecast
 import picture
 import protocols
 import reliability
+import reproduction
 import running
 import scale
 import suggest
+import tables
 import tagging
 
 ROOT = Path(__file__).parents[2]
 START, END = "<!-- figures: made by benchmarks/pages -->\n", "<!-- end of figures -->"
 PAGES = {
     "README.md": few_shot.summary,
-    "docs/results.md": lambda: chain(few_shot.page(), protocols.page()),
+    "docs/results.md": lambda: chain(tables.index(), few_shot.page(), protocols.page()),
+    "docs/tables.md": tables.page,
+    "docs/reproduction.md": reproduction.page,
     "docs/tagging.md": tagging.page,
     "docs/calibration.md": calibration.page,
     "docs/scale.md": scale.page,
