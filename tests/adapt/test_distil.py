@@ -15,12 +15,12 @@ from hardner.adapt.distil import (
     _Lesson,
     distil_tagger,
 )
-from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
 from hardner.model.characters import Characters
 from hardner.model.layers import SCORING, Params
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 

@@ -22,10 +22,10 @@ from serve_bench import (
     until,
 )
 
-from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.model.encoders import WordEncoder
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.serve import job, queue
 from hardner.serve import learning as learning_types
 from hardner.serve.model_thread import ModelThread

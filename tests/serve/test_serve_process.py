@@ -20,12 +20,12 @@ from pathlib import Path
 import pytest
 import tiny
 
-from hardner.batch import TagSet
 from hardner.cli.serve import serve_command as command
 from hardner.errors import HardnerError
 from hardner.model.describe import save_model
 from hardner.model.encoders import WordEncoder
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.serve.database import APPLICATION_ID, ProjectDatabase
 from hardner.serve.server import run_server
 from hardner.serve.workbench import WorkbenchSettings

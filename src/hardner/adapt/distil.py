@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hardner.batch import Batch, Ints, Store, TagSet
+from hardner.batch import Batch, Store
 from hardner.errors import HardnerError
+from hardner.features import Ints
 from hardner.meta.optim import Optimizer, clip
 from hardner.model.characters import Characters
 from hardner.model.crf import marginals
@@ -23,6 +24,7 @@ from hardner.model.encoders import WordEncoder
 from hardner.model.layers import SCORING, Mode, Params, mask_of
 from hardner.model.runtime import CudaGraphRunner, autocast
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.seeds import seed_of
 from hardner.types import Sentence
 
