@@ -9,7 +9,6 @@ tagger("Aspirin may worsen asthma.")
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hardner.errors import HardnerError
 from hardner.types import Document, Entity
 
 if TYPE_CHECKING:
@@ -37,10 +36,10 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        without = "hardner.OnnxPredictor.load reads an ONNX model without it"
-        raise HardnerError(
-            f"hardner.{name} needs torch, which is not installed; {without}"
-        ) from None
+        from hardner.errors import HardnerError
+
+        without = "not installed; hardner.OnnxPredictor.load reads an ONNX model without it"
+        raise HardnerError(f"hardner.{name} needs torch, which is {without}") from None
 
 
 def __dir__() -> list[str]:
