@@ -251,7 +251,7 @@ def test_what_cannot_be_opened_is_one_line(tmp_path):
     with pytest.raises(HardnerError, match="cannot listen"):
         run_server(WorkbenchSettings(tmp_path / "new"), "nowhere.invalid", 0, print)
     with pytest.raises(HardnerError, match="no such model folder"):
-        command(tmp_path / "new", model=tmp_path / "missing")
+        command(None, tmp_path / "new", model=[str(tmp_path / "missing")])
     assert not (tmp_path / "new").exists()
 
 

@@ -143,9 +143,9 @@ class OnnxPredictor(TextTagger):
         return self.graph({PIECES: windows, PLACES: np.hstack((starts, places))})[:, 1:]
 
 
-def is_onnx_config(config: Mapping[str, Any]) -> bool:
+def is_onnx_config(config: Any) -> bool:
     """Whether a model folder's configuration is of an encoder that onnxruntime runs."""
-    encoder = config.get("encoder")
+    encoder = config.get("encoder") if isinstance(config, Mapping) else None
     return isinstance(encoder, Mapping) and encoder.get("kind") == "onnx"
 
 
