@@ -32,6 +32,7 @@ from hardner.types import Sentence
 # oneDNN keeps 1,024 prepared products, one for each shape, and most batches have a shape of their
 # own: hundreds of megabytes that are hardly ever used again. It reads this when it first computes.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+os.environ.setdefault("LRU_CACHE_CAPACITY", "16")  # those that each thread keeps beside it
 if hasattr(os, "register_at_fork"):  # no such thing on Windows
     # OpenMP's threads do not outlive a fork, and who waits for them waits for ever.
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
