@@ -84,11 +84,6 @@ class TaggingThread(Generic[_Model]):
         """Requests that wait, and their characters."""
         return len(self._requests), self._waiting
 
-    @property
-    def model(self) -> _Model | None:
-        """The model, once it is there."""
-        return self._loaded and self._loaded.model
-
     def use(self, number: int, load: Callable[[], _Model]) -> Future[Loaded[_Model]]:
         """Load a model; whatever is asked from now on waits for it."""
 
