@@ -34,6 +34,12 @@ TEXTS = ["The patient had asthma.", "A fever, then asthma again.", "Nothing."]
 class Labelled(Words):
     """As much of a tagger as the server asks for."""
 
+    def pipe(self, texts, min_score=0.0):
+        return super().pipe(texts)
+
+    def least_scores(self, min_score=None):
+        return dict.fromkeys(self.labels, min_score or 0.0)
+
     def check_labels(self, labels):
         if unknown := set(labels or ()) - set(self.labels):
             raise HardnerError(f"the model has no label {unknown.pop()!r}")
@@ -156,7 +162,7 @@ class Held(Labelled):
         super().__init__()
         self.may, self.began = threading.Event(), threading.Event()
 
-    def pipe(self, texts):
+    def pipe(self, texts, min_score=0.0):
         self.began.set()
         self.may.wait(30)
         return super().pipe(texts)
@@ -266,8 +272,11 @@ def test_clients_get_what_the_tagger_says(tmp_path: Path) -> None:
     from hardner.export.onnx import to_onnx
 
     folder = tmp_path / "model"
-    to_onnx(small_models.predictor("transformer")).save(folder)
+    model = small_models.predictor("transformer")
+    to_onnx(model.with_thresholds({model.labels[0]: 0.4})).save(folder)
+    first, *others = small_models.predictor("transformer").labels
     tagger = OnnxPredictor.load(folder)
+    assert tagger.thresholds == {first: 0.4, **dict.fromkeys(others, 0.0)}
     words = ["Aspirin", "worsens", "asthma", "in", "mice", ".", "p53", "BRCA1"]
     texts = [" ".join(words[(n * i) % 8] for i in range(n % 60)) for n in range(120)]
     texts.append(" ".join(words * 200))

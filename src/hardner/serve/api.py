@@ -82,7 +82,12 @@ class TaggingServer:
         self.metrics = Metrics()
         self.models: list[ServedModel] = []
         for name, folder in models.items():
-            thread: TaggingThread[TextTagger] = TaggingThread(os.cpu_count() or 1, queued)
+            thread: TaggingThread[TextTagger] = TaggingThread(
+                os.cpu_count() or 1,
+                queued,
+                # Requests that are tagged together may want mentions of different scores.
+                lambda tagger, texts: tagger.pipe(texts, min_score=0.0),
+            )
             served = ServedModel(name, thread)
             self.models.append(served)
 
@@ -118,13 +123,15 @@ class TaggingServer:
             most = f"more than {limits.tag_characters:,} characters of text"
             raise TooLarge(f"{most}; send them in parts")
         assert model.loaded is not None
-        model.loaded.tagger.check_labels(body.labels)
+        tagger = model.loaded.tagger
+        tagger.check_labels(body.labels)
+        least = tagger.least_scores(body.min_score)
         _, found = await asyncio.wrap_future(model.thread.tag(texts))
         results = [
             [
                 {name: getattr(entity, name) for name in FoundEntity.model_fields}
                 for entity in entities
-                if entity.score >= body.min_score
+                if entity.score >= least[entity.label]
                 and (body.labels is None or entity.label in body.labels)
             ]
             for entities in found

@@ -30,8 +30,8 @@ class TagRequest(BaseModel, extra="forbid"):
     """The name of a model, as `GET /models` lists them; by default the first."""
     labels: Annotated[list[Text], Field(max_length=100)] | None = None
     """Only these; by default all that the model knows."""
-    min_score: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Only entities that are as probable as that."""
+    min_score: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Only entities that are as probable as that; by default, the model's own thresholds."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "TagRequest":

@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from math import ceil
 from pathlib import Path
@@ -57,15 +57,22 @@ class _Request(NamedTuple):
 class TaggingThread(Generic[_Model]):
     """A thread that owns a model and decides what it computes; texts that wait go together."""
 
-    def __init__(self, helpers: int = 1, queued: int = _QUEUED) -> None:
+    def __init__(
+        self,
+        helpers: int = 1,
+        queued: int = _QUEUED,
+        pipe: "Callable[[_Model, Sequence[str]], Iterable[Sequence[Entity]]] | None" = None,
+    ) -> None:
         """Args:
         helpers: Threads among which the texts of a batch are dealt out, for a model that does not
             do that by itself.
         queued: Characters that may wait; one request always may.
+        pipe: Tags texts with a model, by default by its `TextTagger.pipe`.
         """
         self._pool = ThreadPoolExecutor(1, "model")
         self._helpers = ThreadPoolExecutor(helpers, "tag") if helpers > 1 else None
         self._parts, self._queued = helpers, queued
+        self._pipe = pipe or (lambda model, texts: model.pipe(texts))
         self._requests: deque[_Request] = deque()
         self._waiting = 0
         self._pace = 20_000.0  # characters a second; a guess until some have been tagged
@@ -157,15 +164,15 @@ class TaggingThread(Generic[_Model]):
     def _tagged(self, model: _Model, texts: Sequence[str]) -> _Entities:
         parts = min(self._parts, 1 + sum(map(len, texts)) // _PART)
         if self._helpers is None or parts < 2:
-            return list(model.pipe(texts))
+            return [[*entities] for entities in self._pipe(model, texts)]
         # Dealt out by length, so that all helpers have as much to do and sentences of like length.
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         hands = [order[part::parts] for part in range(parts)]
-        done = self._helpers.map(lambda hand: [*model.pipe([texts[i] for i in hand])], hands)
+        done = self._helpers.map(lambda hand: [*self._pipe(model, [texts[i] for i in hand])], hands)
         found: _Entities = [[] for _ in texts]
         for hand, every in zip(hands, done, strict=True):
             for i, entities in zip(hand, every, strict=True):
-                found[i] = entities
+                found[i] = [*entities]
         return found
 
 
