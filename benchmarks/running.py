@@ -31,7 +31,6 @@ from hardner.adapt.fit import one_thread
 from hardner.adapt.forecast import cross_validate, forecast
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.adapt.sample import FOLDS, Sample, folds_of, parts_of
-from hardner.batch import TagSet
 from hardner.corpora import Corpora
 from hardner.episodes import distinct, few_shot, random_numbers
 from hardner.evaluate.protocols import Protocol, as_tested, protocol
@@ -40,6 +39,7 @@ from hardner.evaluate.score import Score, score
 from hardner.meta.source_data import relabelled
 from hardner.model.describe import load_model
 from hardner.model.tagger import Model
+from hardner.schemes import TagSet
 from hardner.tag.engine import EncodedSentences
 from hardner.tag.predictor import Predictor
 from hardner.tag.review import answered, questions

@@ -14,6 +14,7 @@ from pathlib import Path
 import ablation
 import bundled
 import calibration
+import deploy
 import few_shot
 import forecast
 import picture
@@ -36,6 +37,7 @@ PAGES = {
     "docs/tagging.md": tagging.page,
     "docs/calibration.md": calibration.page,
     "docs/scale.md": scale.page,
+    "docs/deploy.md": deploy.page,
     "docs/suggest.md": suggest.page,
     "docs/model-card.md": bundled.page,
     "docs/limitations.md": forecast.page,

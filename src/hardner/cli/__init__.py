@@ -124,6 +124,10 @@ def _run() -> int:
         return _refuse(str(error), 1)
     except typer.TyperException as error:
         return _refuse(_usage(error), error.exit_code)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        return _refuse("needs torch; without it, only hardner serve --api works (ONNX models)", 1)
     except BrokenPipeError:  # the reader of our output has left (`| head`): nothing to say
         return 1
     except OSError as error:
