@@ -30,6 +30,7 @@ RUN = (
     "docs/convert.md",
     "docs/corpora.md",
     "docs/python.md",
+    "docs/score.md",
     "docs/spacy.md",
     "docs/tutorial.md",
 )
@@ -140,7 +141,7 @@ def test_python_prints_what_is_shown(
     if page == "docs/spacy.md":
         pytest.importorskip("spacy")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    if page in ("docs/spacy.md", "docs/tutorial.md"):
+    if page in ("docs/score.md", "docs/spacy.md", "docs/tutorial.md"):
         folder, _ = request.getfixturevalue("tutorial")
         (tmp_path / "device-model").symlink_to(folder / "device-model")
     monkeypatch.chdir(tmp_path)

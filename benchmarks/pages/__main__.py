@@ -14,6 +14,7 @@ from pathlib import Path
 import ablation
 import bundled
 import calibration
+import choosing
 import few_shot
 import forecast
 import picture
@@ -22,6 +23,7 @@ import reliability
 import scale
 import suggest
 import tagging
+import thresholds
 
 ROOT = Path(__file__).parents[2]
 START, END = "<!-- figures: made by benchmarks/pages -->\n", "<!-- end of figures -->"
@@ -30,7 +32,9 @@ PAGES = {
     "docs/results.md": lambda: chain(few_shot.page(), protocols.page()),
     "docs/tagging.md": tagging.page,
     "docs/calibration.md": calibration.page,
+    "docs/choosing.md": choosing.page,
     "docs/scale.md": scale.page,
+    "docs/score.md": thresholds.page,
     "docs/suggest.md": suggest.page,
     "docs/model-card.md": bundled.page,
     "docs/limitations.md": forecast.page,
