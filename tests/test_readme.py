@@ -33,6 +33,7 @@ RUN = (
     "docs/corpora.md",
     "docs/deploy.md",
     "docs/python.md",
+    "docs/score.md",
     "docs/spacy.md",
     "docs/tutorial.md",
 )
@@ -155,7 +156,7 @@ def test_python_prints_what_is_shown(
     if page in ("docs/spacy.md", "docs/deploy.md"):
         pytest.importorskip("spacy" if page == "docs/spacy.md" else "onnx")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    if page in ("docs/spacy.md", "docs/tutorial.md"):
+    if page in ("docs/score.md", "docs/spacy.md", "docs/tutorial.md"):
         folder, _ = request.getfixturevalue("tutorial")
         (tmp_path / "device-model").symlink_to(folder / "device-model")
     monkeypatch.chdir(tmp_path)

@@ -14,6 +14,7 @@ from pathlib import Path
 import ablation
 import bundled
 import calibration
+import choosing
 import deploy
 import few_shot
 import forecast
@@ -26,6 +27,7 @@ import scale
 import suggest
 import tables
 import tagging
+import thresholds
 
 ROOT = Path(__file__).parents[2]
 START, END = "<!-- figures: made by benchmarks/pages -->\n", "<!-- end of figures -->"
@@ -36,8 +38,10 @@ PAGES = {
     "docs/reproduction.md": reproduction.page,
     "docs/tagging.md": tagging.page,
     "docs/calibration.md": calibration.page,
+    "docs/choosing.md": choosing.page,
     "docs/scale.md": scale.page,
     "docs/deploy.md": deploy.page,
+    "docs/score.md": thresholds.page,
     "docs/suggest.md": suggest.page,
     "docs/model-card.md": bundled.page,
     "docs/limitations.md": forecast.page,
