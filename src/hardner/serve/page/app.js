@@ -15,6 +15,8 @@ import "./panels/adapt.js";
 import { next } from "./panels/next.js";
 import "./panels/models.js";
 import "./panels/export.js";
+import "./panels/guide.js";
+import "./review/review.js";
 import { showFirst } from "./panels/tabs.js";
 import "./conflict.js";
 import "./door.js";
