@@ -54,8 +54,8 @@ def prepare_document(document: Document, labelled: bool = False) -> tuple[Docume
     def apart(problem: Problem) -> None:
         if is_kept(problem):
             loose.append(problem.entity)
-        does = "kept as it is, but not learnt" if is_kept(problem) else "left out"
-        warnings.append(f"{document.id}: {problem.entity.text!r} {problem.reason}; {does}")
+        else:
+            warnings.append(f"{document.id}: {problem.entity.text!r} {problem.reason}; left out")
 
     held: list[Sentence] = []
     own = sentences(document, apart)

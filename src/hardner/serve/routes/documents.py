@@ -138,6 +138,8 @@ def _add(
         added = documents.add_documents(database, filled, held_out)
     bench.predictions.wake()
     own = [line for _, lines in prepared for line in lines]
+    if loose := sum(len(document.entities) for document in filled):
+        own.insert(0, f"{loose:,} × a mention that fits no words: kept and shown, but not learnt")
     return added | {"warnings": [*warnings, *own][: uploads.MOST_WARNINGS]}
 
 

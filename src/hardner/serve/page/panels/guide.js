@@ -10,6 +10,8 @@ import { overlap } from "../core/spans.js";
 import { openDocument } from "../text/reader.js";
 import { tab } from "./tabs.js";
 
+const LATER = 300;
+
 const panel = tab("guide", "Guide");
 const choice = h("select", { id: "guide-type" });
 const text = h("article", { class: "guideline" });
@@ -114,6 +116,11 @@ function show(id) {
 
 choice.addEventListener("change", () => show(Number(choice.value)));
 new MutationObserver(() => draw()).observe(panel, { attributeFilter: ["hidden"] });
+let later = 0;
+on("counted", () => {
+  clearTimeout(later);
+  if (!panel.hidden && type()) later = setTimeout(() => drawExamples(type()).catch(() => {}), LATER);
+});
 on("types", draw);
 on("asked", show);
 on("cursor", (at) => {

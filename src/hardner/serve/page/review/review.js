@@ -45,7 +45,7 @@ const ANSWERS = [
 ];
 const buttons = ANSWERS.map(([text, key, , action]) => button(text, key, action));
 
-view.append(
+const content = [
   h(
     "div",
     { class: "title" },
@@ -65,10 +65,11 @@ view.append(
     "A type's key says that it is of that type. ← → move its end, with Shift its start. " +
       "Answers leave the sentence partly reviewed until you say that it is done.",
   ),
-);
+];
 
 /** Opens the view, with the question that the form asks. */
 export function review() {
+  view.replaceChildren(...content);
   showView(true);
   begin();
   card.focus();
@@ -89,6 +90,7 @@ function again() {
 
 function leave() {
   showView(false);
+  view.replaceChildren();
   byId(byId("text").hidden ? "review-open" : "text").focus();
 }
 

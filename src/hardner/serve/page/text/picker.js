@@ -4,6 +4,8 @@ import { h } from "../core/dom.js";
 import { project } from "../core/project.js";
 
 const SHOWN = 12;
+/** Types that were found by their name; one that was wanted once is wanted again. */
+const taken = new Set();
 
 const keepsPick = { mousedown: (event) => event.preventDefault() };
 
@@ -17,8 +19,9 @@ function chosen(query) {
       .sort((a, b) => rank(a) - rank(b))
       .slice(0, SHOWN);
   if (project.types.length <= SHOWN) return project.types;
-  const used = [...project.types].sort((a, b) => b.spans - a.spans || a.id - b.id).slice(0, SHOWN);
-  return used.sort((a, b) => a.id - b.id);
+  const use = (type) => (taken.has(type.id) ? Infinity : type.spans);
+  const used = [...project.types].sort((a, b) => (use(a) < use(b)) - (use(a) > use(b)) || a.id - b.id);
+  return used.slice(0, SHOWN).sort((a, b) => a.id - b.id);
 }
 
 /** `{element, search}`; `choose` gets the type, `back` gets the focus when the search is left. */
@@ -34,6 +37,7 @@ export function picker(label, choose, back, empty = []) {
     spellcheck: "false",
   });
   const take = (type) => {
+    if (field.value) taken.add(type.id);
     field.value = "";
     draw();
     back();

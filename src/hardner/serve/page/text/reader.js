@@ -96,7 +96,8 @@ const looks = new WeakMap();
 function redraw(element) {
   const known = draft(Number(element.dataset.id));
   const { sentence, labels, save } = known;
-  const state = stateOf(labels);
+  const said = stateOf(labels);
+  const state = said === "none" && sentence.loose.length ? "labelled" : said;
   const guesses = suggestionsOf(known);
   const marks = [
     ...labels.spans.map((s) => ({ ...s, kind: "label" })),
