@@ -10,7 +10,7 @@ from workbench_model import TEXTS, save
 from workbench_server import Server
 
 SIZE = {"width": 1120, "height": 680}
-PATIENCE = 8_000
+PATIENCE = 60_000
 """Milliseconds to wait for what a page should show: no test asks how fast that is."""
 
 

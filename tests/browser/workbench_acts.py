@@ -1,6 +1,7 @@
 """What a reader does at the workbench, and what is then on the page."""
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
@@ -8,8 +9,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
 Predicted = Mapping[int, Sequence[tuple[int, int, str, float]]]
 """Spans of a model, with scores, by the number of their sentence."""
+
+
+def picture(page: Any, name: str, folder: Path) -> None:
+    """A screenshot; HARDNER_SCREENSHOTS=1 makes it that of the docs, once the notes have gone."""
+    if os.environ.get("HARDNER_SCREENSHOTS"):
+        folder = IMAGES
+        page.mouse.move(0, 0)
+        page.locator(".toast.good").first.wait_for(state="detached")
+    page.screenshot(path=folder / f"workbench-{name}.png", animations="disabled")
 
 
 def swept(server: Any) -> None:

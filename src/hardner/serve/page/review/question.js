@@ -12,9 +12,9 @@ const CHOICES = {
   },
   state: {
     any: "any sentence",
-    open: "open ones",
-    partial: "partly reviewed ones",
-    done: "done ones",
+    open: "open",
+    partial: "partly reviewed",
+    done: "done",
   },
   order: { surest: "surest first", "least sure": "least sure first", "as in the text": "in order" },
 };
@@ -44,7 +44,7 @@ export function questionForm(changed) {
     field("Type", type),
     field("Score from", number("low", was.low ?? 0)),
     field("to", number("high", was.high ?? 1)),
-    field("In", select("state", CHOICES.state, was.state)),
+    field("Sentences", select("state", CHOICES.state, was.state)),
     field("Order", select("order", CHOICES.order, was.order)),
     field("Documents with", h("input", { type: "search", name: "query", autocomplete: "off" })),
   );

@@ -243,6 +243,6 @@ on("sentence", (id) => {
   if (view.hidden || !span || queue.current.sentence !== id) return;
   if (["saved", "clean"].includes(draft(id)?.save)) tidy();
 });
-on("types", () => view.hidden || draw());
+for (const name of ["types", "searched"]) on(name, () => view.hidden || draw());
 for (const name of ["documents", "model", "refused"]) on(name, again);
 byId("review-open").addEventListener("click", review);
