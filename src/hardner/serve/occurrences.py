@@ -109,10 +109,11 @@ def label_examples(database: Database, number: int) -> list[dict[str, Any]]:
 
 
 def snippet(text: str, start: int, end: int) -> dict[str, str]:
-    """A mention with the text around it, on one line."""
-    parts = {
-        "before": text[max(0, start - _CONTEXT) : start],
-        "text": text[start:end],
-        "after": text[end : end + _CONTEXT],
-    }
+    """A mention with the words around it, on one line."""
+    before, after = text[:start], text[end:]
+    if len(before) > _CONTEXT:
+        before = before[-_CONTEXT:].partition(" ")[2]
+    if len(after) > _CONTEXT:
+        after = after[:_CONTEXT].rpartition(" ")[0]
+    parts = {"before": before, "text": text[start:end], "after": after}
     return {name: re.sub(r"\s+", " ", part) for name, part in parts.items()}

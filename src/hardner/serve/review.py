@@ -33,7 +33,7 @@ STATES_TO_REVIEW = {
 """Conditions on the sentence of a candidate."""
 
 
-class Candidate(NamedTuple):
+class ReviewCandidate(NamedTuple):
     """What may be a mention, or no longer be one."""
 
     sentence: int
@@ -66,7 +66,7 @@ class Question:
 
 def find_candidates(
     database: Database, asked: Question, skip: frozenset[tuple[int, Mark]] = frozenset()
-) -> list[Candidate]:
+) -> list[ReviewCandidate]:
     """All candidates in the order that is asked for, but those to be skipped."""
     found = [
         one
@@ -78,7 +78,7 @@ def find_candidates(
     return sorted(found, key=ORDERS[asked.order])
 
 
-ORDERS: dict[str, Callable[[Candidate], Any]] = {
+ORDERS: dict[str, Callable[[ReviewCandidate], Any]] = {
     "surest": lambda one: (-(one.score or 0.0), one.sentence, one.mark),
     "least sure": lambda one: (abs((one.score or 0.5) - 0.5), one.sentence, one.mark),
     "as in the text": lambda one: (one.sentence, one.mark),
@@ -101,16 +101,16 @@ def _predicted(database: Database, asked: Question, which: str) -> Iterator[tupl
         yield row, [(s, e, types[label], score) for s, e, label, score in own if label in types]
 
 
-def _suggestions(database: Database, asked: Question) -> Iterator[Candidate]:
+def _suggestions(database: Database, asked: Question) -> Iterator[ReviewCandidate]:
     """What the model finds and nobody has answered; done and held-out sentences are not asked."""
     for row, found in _predicted(database, asked, "suggested AND NOT held_out"):
         answered = {tuple(m) for m in json.loads(row["spans"]) + json.loads(row["rejected"])}
         for start, end, number, score in found:
             if (start, end, number) not in answered:
-                yield Candidate(row["id"], (start, end, number), score)
+                yield ReviewCandidate(row["id"], (start, end, number), score)
 
 
-def _model_differences(database: Database, asked: Question) -> Iterator[Candidate]:
+def _model_differences(database: Database, asked: Question) -> Iterator[ReviewCandidate]:
     """Where model and labels of done sentences differ, in the types that the model knows."""
     model = current_model(database)
     known = {n for name, n in type_numbers(database).items() if model and name in model["labels"]}
@@ -119,14 +119,14 @@ def _model_differences(database: Database, asked: Question) -> Iterator[Candidat
         rejected = {tuple(mark) for mark in json.loads(row["rejected"])}
         for start, end, number, score in found:
             if (mark := (start, end, number)) not in labels | rejected:
-                yield Candidate(row["id"], mark, score)
+                yield ReviewCandidate(row["id"], mark, score)
         marks = {(start, end, number) for start, end, number, _ in found}
         for start, end, number in sorted(labels - marks):
             if number in known:
-                yield Candidate(row["id"], (start, end, number), None, "extra")
+                yield ReviewCandidate(row["id"], (start, end, number), None, "extra")
 
 
-def _matches(database: Database, asked: Question) -> Iterator[Candidate]:
+def _matches(database: Database, asked: Question) -> Iterator[ReviewCandidate]:
     """The words of labels where they stand without an answer."""
     wanted = labelled_words(database)
     if asked.types:
@@ -136,10 +136,10 @@ def _matches(database: Database, asked: Question) -> Iterator[Candidate]:
         }
     where = f"NOT held_out AND {asked.where}"
     for one in find_occurrences(database, wanted, where, {"words": asked.words}):
-        yield Candidate(*one)
+        yield ReviewCandidate(*one)
 
 
-SOURCES: dict[str, Callable[[Database, Question], Iterator[Candidate]]] = {
+SOURCES: dict[str, Callable[[Database, Question], Iterator[ReviewCandidate]]] = {
     "suggestions": _suggestions,
     "differences": _model_differences,
     "matches": _matches,
@@ -147,7 +147,7 @@ SOURCES: dict[str, Callable[[Database, Question], Iterator[Candidate]]] = {
 """Where candidates come from; differences between annotators would be one more."""
 
 
-def show_candidates(database: Database, found: Sequence[Candidate]) -> dict[str, Any]:
+def show_candidates(database: Database, found: Sequence[ReviewCandidate]) -> dict[str, Any]:
     """Candidates with their sentences and the texts around these."""
     rows = find_sentences(database, list(dict.fromkeys(one.sentence for one in found)))
     return {
@@ -157,7 +157,7 @@ def show_candidates(database: Database, found: Sequence[Candidate]) -> dict[str,
     }
 
 
-def list_candidates(database: Database, found: Sequence[Candidate]) -> list[dict[str, Any]]:
+def list_candidates(database: Database, found: Sequence[ReviewCandidate]) -> list[dict[str, Any]]:
     """Candidates as lines of a list."""
     rows = {row["id"]: row for row in find_sentences(database, [one.sentence for one in found])}
     shown = []
@@ -169,7 +169,7 @@ def list_candidates(database: Database, found: Sequence[Candidate]) -> list[dict
     return shown
 
 
-def _as_json(one: Candidate) -> dict[str, Any]:
+def _as_json(one: ReviewCandidate) -> dict[str, Any]:
     start, end, number = one.mark
     place = {"sentence": one.sentence, "start": start, "end": end, "type": number}
     return {**place, "score": one.score, "kind": one.kind}
@@ -194,12 +194,12 @@ def _neighbours(database: Database, numbers: Sequence[int]) -> dict[int, dict[st
 
 def find_same_words(
     database: Database, sentence: int, start: int, end: int, number: int
-) -> list[Candidate]:
+) -> list[ReviewCandidate]:
     """Where else in the project the words of a span stand, to be labelled as it."""
     find_type(database, number)
     words = words_at(database, sentence, start, end)
     wanted = {words: {number: 1.0}} if words else {}
-    return [Candidate(*one) for one in find_occurrences(database, wanted)]
+    return [ReviewCandidate(*one) for one in find_occurrences(database, wanted)]
 
 
 def accept_all(database: Database, wanted: Mapping[int, Sequence[Mark]]) -> dict[str, int]:
