@@ -44,7 +44,7 @@ class ReviewCandidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question:
+class ReviewQuestion:
     """Which candidates are to be looked at, and in which order."""
 
     source: str
@@ -65,7 +65,7 @@ class Question:
 
 
 def find_candidates(
-    database: Database, asked: Question, skip: frozenset[tuple[int, Mark]] = frozenset()
+    database: Database, asked: ReviewQuestion, skip: frozenset[tuple[int, Mark]] = frozenset()
 ) -> list[ReviewCandidate]:
     """All candidates in the order that is asked for, but those to be skipped."""
     found = [
@@ -85,7 +85,9 @@ ORDERS: dict[str, Callable[[ReviewCandidate], Any]] = {
 }
 
 
-def _predicted(database: Database, asked: Question, which: str) -> Iterator[tuple[Any, list[Any]]]:
+def _predicted(
+    database: Database, asked: ReviewQuestion, which: str
+) -> Iterator[tuple[Any, list[Any]]]:
     """Sentences with predictions in the project's types: ``[start, end, type, score]``."""
     types = type_numbers(database)
     rows = database.execute(
@@ -101,7 +103,7 @@ def _predicted(database: Database, asked: Question, which: str) -> Iterator[tupl
         yield row, [(s, e, types[label], score) for s, e, label, score in own if label in types]
 
 
-def _suggestions(database: Database, asked: Question) -> Iterator[ReviewCandidate]:
+def _suggestions(database: Database, asked: ReviewQuestion) -> Iterator[ReviewCandidate]:
     """What the model finds and nobody has answered; done and held-out sentences are not asked."""
     for row, found in _predicted(database, asked, "suggested AND NOT held_out"):
         answered = {tuple(m) for m in json.loads(row["spans"]) + json.loads(row["rejected"])}
@@ -110,7 +112,7 @@ def _suggestions(database: Database, asked: Question) -> Iterator[ReviewCandidat
                 yield ReviewCandidate(row["id"], (start, end, number), score)
 
 
-def _model_differences(database: Database, asked: Question) -> Iterator[ReviewCandidate]:
+def _model_differences(database: Database, asked: ReviewQuestion) -> Iterator[ReviewCandidate]:
     """Where model and labels of done sentences differ, in the types that the model knows."""
     model = current_model(database)
     known = {n for name, n in type_numbers(database).items() if model and name in model["labels"]}
@@ -126,7 +128,7 @@ def _model_differences(database: Database, asked: Question) -> Iterator[ReviewCa
                 yield ReviewCandidate(row["id"], (start, end, number), None, "extra")
 
 
-def _matches(database: Database, asked: Question) -> Iterator[ReviewCandidate]:
+def _matches(database: Database, asked: ReviewQuestion) -> Iterator[ReviewCandidate]:
     """The words of labels where they stand without an answer."""
     wanted = labelled_words(database)
     if asked.types:
@@ -139,7 +141,7 @@ def _matches(database: Database, asked: Question) -> Iterator[ReviewCandidate]:
         yield ReviewCandidate(*one)
 
 
-SOURCES: dict[str, Callable[[Database, Question], Iterator[ReviewCandidate]]] = {
+SOURCES: dict[str, Callable[[Database, ReviewQuestion], Iterator[ReviewCandidate]]] = {
     "suggestions": _suggestions,
     "differences": _model_differences,
     "matches": _matches,

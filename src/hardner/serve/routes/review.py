@@ -44,7 +44,7 @@ class QuestionBody(BaseModel, extra="forbid"):
     """Words that the document has to hold."""
     order: str = "surest"
 
-    def question(self) -> review.Question:
+    def question(self) -> review.ReviewQuestion:
         for value, known in (
             (self.source, review.SOURCES),
             (self.state, review.STATES_TO_REVIEW),
@@ -56,7 +56,7 @@ class QuestionBody(BaseModel, extra="forbid"):
         if self.query.strip() and not words:
             raise Refused("there is no word to search for")
         kinds = frozenset(self.types)
-        return review.Question(
+        return review.ReviewQuestion(
             self.source, kinds, self.low, self.high, self.state, words, self.order
         )
 
