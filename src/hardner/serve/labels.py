@@ -12,6 +12,7 @@ from hardner.serve.loose import TOUCHED
 from hardner.serve.mention_types import find_type, restore_types, type_names, type_numbers
 from hardner.serve.predictions import compare_sentences, compare_type
 from hardner.serve.sentences import (
+    PARTLY,
     Mark,
     find_sentence,
     find_sentences,
@@ -165,12 +166,14 @@ def set_type_labels(database: Database, side: Mapping[str, Any]) -> None:
     compare_type(database, type_names(database)[number])
 
 
-def labelled_sentences(database: Database, held_out: bool) -> list[Sentence]:
+def labelled_sentences(database: Database, held_out: bool, partly: bool = False) -> list[Sentence]:
     """The labelled sentences to learn from, or those held out to score on.
 
-    Without those of which words alone cannot tell all mentions.
+    With those that are partly reviewed, if asked; without those that hold a mention which fits no
+    words.
     """
     names = type_names(database)
-    where = f"""NOT removed AND held_out = ? AND state <> 'open' AND NOT {TOUCHED}
+    begun = f"(state <> 'open' OR {PARTLY})" if partly else "state <> 'open'"
+    where = f"""NOT removed AND held_out = ? AND {begun} AND NOT {TOUCHED}
         ORDER BY sentences.id"""
     return [to_sentence(row, names) for row in select_sentences(database, where, held_out)]

@@ -87,7 +87,10 @@ function standing(counts, model) {
   const left = loose.sentences
     ? ` Left out: ${count(loose.sentences, "labelled sentence")} with a mention that fits no words (${loose.mentions} in all).`
     : "";
-  return `${sentences}, ${count(counts.mentions, "mention")}.${left} The model in use is “${model.name}”.`;
+  const part = counts.partial
+    ? ` Of ${count(counts.partial, "partly reviewed one")}, the answers are learnt.`
+    : "";
+  return `${sentences}, ${count(counts.mentions, "mention")}.${part}${left} The model in use is “${model.name}”.`;
 }
 
 const where = (run) =>
