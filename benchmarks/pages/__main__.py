@@ -28,6 +28,7 @@ import suggest
 import tables
 import tagging
 import thresholds
+import workbench
 
 ROOT = Path(__file__).parents[2]
 START, END = "<!-- figures: made by benchmarks/pages -->\n", "<!-- end of figures -->"
@@ -47,6 +48,7 @@ PAGES = {
     "docs/limitations.md": forecast.page,
     "docs/reliability.md": reliability.page,
     "docs/running-text.md": running.page,
+    "docs/workbench.md": workbench.page,
     "results/ablation.md": ablation.page,
 }
 DRAWN = {"docs/images/headline.svg": picture.svg, "docs/images/forecast.svg": running.svg}

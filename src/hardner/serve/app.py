@@ -21,7 +21,7 @@ import hardner
 from hardner.errors import HardnerError
 from hardner.serve.errors import DISK_FULL, Missing, Refused, is_disk_full
 from hardner.serve.guard import LOOPBACK, RequestGuard
-from hardner.serve.routes import documents, labels, models, project
+from hardner.serve.routes import documents, labels, models, project, review
 from hardner.serve.workbench import Workbench
 
 _PAGE = Path(__file__).with_name("page")
@@ -66,7 +66,7 @@ def create_routes() -> FastAPI:
         redoc_url=None,
         responses={status: {"model": ErrorAnswer} for status in ERRORS},
     )
-    for part in (project, documents, labels, models):
+    for part in (project, documents, labels, models, review):
         app.include_router(part.router)
     add_docs(app)
     _add_page(app)

@@ -9,10 +9,11 @@ from typing import Any
 from hardner.schemes import non_overlapping
 from hardner.serve.database import Database, compact_json, record_event
 from hardner.serve.errors import only
+from hardner.serve.loose import add_loose, is_kept
 from hardner.serve.mention_types import ensure_types, type_numbers
 from hardner.serve.sentences import PARTLY
 from hardner.text import Problem, sentences
-from hardner.types import Document, Sentence, Span
+from hardner.types import Document, Entity, Sentence, Span
 
 _LONGEST = 400  # tokens of a sentence; a longer one is shown and labelled in parts
 _WORD = re.compile(r"\w+")
@@ -20,6 +21,8 @@ HAS_LABELS = "EXISTS (SELECT 1 FROM sentences WHERE document = documents.id AND 
 """Condition on a document: a sentence of it is labelled, or marked as holding no mention."""
 HAS_PARTIAL = f"documents.id IN (SELECT document FROM sentences WHERE {PARTLY})"
 """Condition on a document: a sentence of it is partly reviewed."""
+HAS_LOOSE = "documents.id IN (SELECT document FROM loose_pieces)"
+"""Condition on a document: a mention of it does not fit the words of a sentence."""
 # CROSS JOIN keeps SQLite to this order of the tables, in which the indexes serve.
 _PREDICTED = """id IN (SELECT document FROM current_predictions CROSS JOIN sentences
                 ON sentences.id = sentence WHERE {})"""
@@ -37,6 +40,8 @@ _FILTERS = {
 def prepare_document(document: Document, labelled: bool = False) -> tuple[Document, list[str]]:
     """Split a document into sentences, align its mentions to their tokens, and warn of losses.
 
+    Of its entities, those stay that no tokens of one sentence can stand for.
+
     Sentences without a label hold no mention if the document is labelled, as it is with mentions;
     otherwise they are open. A sentence that says itself how far it was labelled is believed.
     """
@@ -44,18 +49,27 @@ def prepare_document(document: Document, labelled: bool = False) -> tuple[Docume
         document = replace(document, sentences=())
     warnings: list[str] = []
 
-    def left_out(problem: Problem) -> None:
-        warnings.append(f"{document.id}: {problem.entity.text!r} {problem.reason}; left out")
+    loose: list[Entity] = []
+
+    def apart(problem: Problem) -> None:
+        if is_kept(problem):
+            loose.append(problem.entity)
+        else:
+            warnings.append(f"{document.id}: {problem.entity.text!r} {problem.reason}; left out")
 
     held: list[Sentence] = []
-    for sentence in sentences(document, left_out):
+    own = sentences(document, apart)
+    if own is document.sentences:  # what their spans do not stand for is kept all the same
+        bare = tuple(replace(sentence, spans=(), rejected=()) for sentence in own)
+        sentences(replace(document, sentences=bare, rejected=()), apart)
+    for sentence in own:
         kept = _longest_of_each_label(sentence.spans)
         if count := len(sentence.spans) - len(kept):
             warnings.append(f"{sentence.id}: {count} within another of its type; left out")
         held += _cut(replace(sentence, spans=kept))
     state = "done" if labelled or any(sentence.spans for sentence in held) else "open"
     stated = tuple(replace(one, state=one.state or state) for one in held)
-    return replace(document, sentences=stated), warnings
+    return replace(document, entities=tuple(loose), sentences=stated), warnings
 
 
 def _longest_of_each_label(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -80,8 +94,13 @@ def _cut(sentence: Sentence) -> Iterator[Sentence]:
             for s in sentence.spans
             if start <= s.start < end
         )
+        rejected = tuple(
+            Span(s.start - start, s.end - start, s.label)
+            for s in sentence.rejected
+            if start <= s.start and s.end <= end
+        )
         tokens, offsets = sentence.tokens[start:end], sentence.offsets[start:end]
-        yield Sentence(tokens, spans, sentence.id, offsets, sentence.state)
+        yield Sentence(tokens, spans, sentence.id, offsets, sentence.state, rejected)
         start = end
 
 
@@ -90,7 +109,9 @@ def add_documents(
 ) -> dict[str, Any]:
     """Add prepared documents, at least one, with their labels; returns what was added."""
     every = [sentence for document in prepared for sentence in document.sentences]
-    new_types = ensure_types(database, sorted({s.label for one in every for s in one.spans}))
+    labels = {s.label for one in every for s in (*one.spans, *one.rejected)}
+    labels |= {entity.label for document in prepared for entity in document.entities}
+    new_types = ensure_types(database, sorted(labels))
     types = type_numbers(database)
     (last,) = database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
     for number, document in enumerate(prepared, last + 1):
@@ -100,13 +121,15 @@ def add_documents(
             (number, name, document.text, held_out or document.held_out),
         )
         database.executemany(
-            """INSERT INTO sentences (document, position, start, stop, tokens, state, spans)
-               VALUES (?, ?, ?, ?, ?, ?, ?)""",
+            """INSERT INTO sentences
+               (document, position, start, stop, tokens, state, spans, rejected)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
             (
                 (number, position, *_sentence_row(sentence, types))
                 for position, sentence in enumerate(document.sentences)
             ),
         )
+        add_loose(database, number, document.entities, types)
     record_event(database, "add", document=last + 1, after={"documents": len(prepared)})
     return {
         "added": len(prepared),
@@ -114,19 +137,30 @@ def add_documents(
         "last": last + len(prepared),
         "sentences": len(every),
         "labelled": sum(sentence.is_done for sentence in every),
-        "mentions": sum(len(sentence.spans) for sentence in every),
+        "mentions": sum(len(sentence.spans) for sentence in every)
+        + sum(len(document.entities) for document in prepared),
         "types": new_types,
     }
 
 
-def _sentence_row(sentence: Sentence, types: dict[str, int]) -> tuple[int, int, str, str, str]:
-    """The columns start, stop, tokens, state and spans."""
+def _sentence_row(sentence: Sentence, types: dict[str, int]) -> tuple[int | str, ...]:
+    """The columns start, stop, tokens, state, spans and rejected."""
     assert sentence.offsets
     start, stop = sentence.offsets[0][0], sentence.offsets[-1][1]
     tokens = [edge - start for offset in sentence.offsets for edge in offset]
-    marks = sorted((span.start, span.end, types[span.label]) for span in sentence.spans)
+    marks, barred = (
+        sorted((span.start, span.end, types[span.label]) for span in spans)
+        for spans in (sentence.spans, sentence.rejected)
+    )
     state = "open" if not sentence.is_done else "labelled" if marks else "none"
-    return start, stop, compact_json(tokens), state, compact_json(marks)
+    lists = (compact_json(marks), compact_json(barred))
+    return start, stop, compact_json(tokens), state, *lists
+
+
+def full_text_query(words: str) -> str:
+    """What the full-text search understands; empty where there is no word in it."""
+    # Quoted, words are no operators of the full-text search; the star matches beginnings.
+    return " ".join(f'"{word}"*' for word in _WORD.findall(words))
 
 
 def list_documents(
@@ -136,8 +170,7 @@ def list_documents(
     where = f"NOT removed AND {_FILTERS[which]}"
     values: dict[str, Any] = {"after": after, "offset": offset, "limit": limit}
     if query.strip():
-        # Quoted, words are no operators of the full-text search; the star matches beginnings.
-        values["words"] = " ".join(f'"{word}"*' for word in _WORD.findall(query))
+        values["words"] = full_text_query(query)
         if not values["words"]:
             return {"total": 0, "documents": [], "next": None}
         where += " AND id IN (SELECT rowid FROM words WHERE words MATCH :words)"

@@ -17,6 +17,9 @@ _MOST = 2**53 - 1
 """The largest number of a row: beyond it, readers of JSON round."""
 _LONGEST_NAME = 200
 _SCORES = ("sentences", "precision", "recall", "f1")
+_TYPE = {"id": int, "name": str, "key": str, "colour": int, "guideline": str, "removed": bool}
+_NOTE = {"start": int, "end": int, "text": str}
+_LOOSE = {"number": int, "removed": bool}
 _WRONG = (
     *(
         f"SELECT 1 FROM {table} WHERE id NOT BETWEEN 1 AND {_MOST}"
@@ -90,6 +93,7 @@ class _Rows:
     types: set[int] = field(default_factory=set)
     tokens: dict[int, int] = field(default_factory=dict)
     """How many each sentence has."""
+    loose: set[int] = field(default_factory=set)
 
     def check(self) -> None:
         self.types = {row["id"] for row in self._every("types")}
@@ -102,6 +106,7 @@ class _Rows:
             _need(all(self._are_marks(_held(row, n), size) for n in ("spans", "rejected")), row)
         for row in self._every("predictions"):
             _need(_are_predicted(_held(row, "spans"), self.tokens[row["sentence"]]), row)
+        self._check_beside()
         self._check_events()
         for row in self._every("runs"):
             fits = row["result"] is None or _is_result(_held(row, "result"))
@@ -110,6 +115,19 @@ class _Rows:
             _need(_are_texts(_held(row, "labels")), row)
         for row in self.database.execute("SELECT name FROM files"):
             _need(_lies_inside(row["name"]), row)
+
+    def _check_beside(self) -> None:
+        """What stands beside the labels: tables that the first versions lack."""
+        if self.database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'notes'").fetchone():
+            for row in self._every("notes"):
+                _need(0 <= row["start"] < row["stop"] <= self.tokens[row["sentence"]], row)
+            rows = self.database.execute(
+                """SELECT loose_mentions.*, length(text) AS size FROM loose_mentions
+                   JOIN documents ON documents.id = document"""
+            )
+            for row in rows:
+                _need(_are_pieces(_held(row, "pieces"), row["size"]), row)
+                self.loose.add(row["id"])
 
     def _every(self, table: str) -> sqlite3.Cursor:
         return self.database.execute(f"SELECT * FROM {table} ORDER BY 1")
@@ -134,23 +152,31 @@ class _Rows:
         match row["kind"]:
             case "label":
                 return row["sentence"] in self.tokens and self._are_labels(side, row["sentence"])
+            case "labels":
+                return self._are_labels_of_many(side)
             case "untype":
-                held = side.get("sentences")
-                return (
-                    side.get("type") in self.types
-                    and isinstance(side.get("removed"), bool)
-                    and isinstance(held, dict)
-                    and all(
-                        number.isdecimal() and self._are_labels(labels, int(number))
-                        for number, labels in held.items()
-                    )
-                )
+                known = side.get("type") in self.types and isinstance(side.get("removed"), bool)
+                return known and self._are_labels_of_many(side)
+            case "type":
+                return side.get("id") in self.types and _has(side, _TYPE)
+            case "loose":
+                return side.get("number") in self.loose and _has(side, _LOOSE)
+            case "note":
+                size = self.tokens.get(row["sentence"], 0)
+                return _has(side, _NOTE) and 0 <= side["start"] < side["end"] <= size
             case "document" | "remove":
                 kinds = {"name": str, "held_out": int, "removed": int}
                 return row["document"] is not None and all(
                     name in kinds and isinstance(value, kinds[name]) for name, value in side.items()
                 )
         return False
+
+    def _are_labels_of_many(self, side: Mapping[str, Any]) -> bool:
+        held = side.get("sentences")
+        return isinstance(held, dict) and all(
+            number.isdecimal() and self._are_labels(labels, int(number))
+            for number, labels in held.items()
+        )
 
     def _are_labels(self, side: Any, sentence: int) -> bool:
         size = self.tokens.get(sentence)
@@ -186,6 +212,18 @@ def _held(row: sqlite3.Row, column: str) -> Any:
 
 def _are_integers(held: Any) -> bool:
     return isinstance(held, list) and all(type(n) is int for n in held)
+
+
+def _has(side: Mapping[str, Any], kinds: Mapping[str, type]) -> bool:
+    """Whether it holds values of these kinds and no others."""
+    return side.keys() == kinds.keys() and all(type(side[n]) is kind for n, kind in kinds.items())
+
+
+def _are_pieces(held: Any, characters: int) -> bool:
+    return isinstance(held, list) and all(
+        _are_integers(piece) and len(piece) == 2 and 0 <= piece[0] < piece[1] <= characters
+        for piece in held
+    )
 
 
 def _are_texts(held: Any) -> bool:

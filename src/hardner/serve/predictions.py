@@ -110,7 +110,8 @@ def _compare(database: Database, which: str, value: str) -> None:
     """Set `suggested` and `disagrees` of predictions of the current model.
 
     An open sentence has suggestions if the model finds a mention that was not answered. A labelled
-    one disagrees if the model finds other mentions, of the types that it knows.
+    one disagrees if the model finds other mentions, of the types that it knows, than those that
+    were labelled or rejected.
     """
     rows = database.execute(
         f"""SELECT sentence, state, sentences.spans, rejected, predictions.spans AS found, labels
@@ -130,7 +131,8 @@ def _compare(database: Database, which: str, value: str) -> None:
         else:
             known = {types[label] for label in json.loads(row["labels"]) if label in types}
             gold = {tuple(mark) for mark in json.loads(row["spans"]) if mark[2] in known}
-            flags.append((False, found != gold, row["sentence"]))
+            rejected = {tuple(mark) for mark in json.loads(row["rejected"])}
+            flags.append((False, found - rejected != gold, row["sentence"]))
     database.executemany(
         "UPDATE predictions SET suggested = ?, disagrees = ? WHERE sentence = ?", flags
     )

@@ -2,14 +2,16 @@
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hardner.serve.database import Database
 from hardner.serve.errors import only
+from hardner.serve.loose import show_loose
 from hardner.serve.mention_types import type_numbers
 from hardner.serve.models import current_model_number
-from hardner.types import Offset, Sentence, Span
+from hardner.types import STATES, Offset, Sentence, Span
 
 _COLUMNS = """sentences.id, sentences.document, documents.name, held_out, position, version, state,
     spans, rejected, tokens, start, stop, substr(documents.text, start + 1, stop - start) AS text"""
@@ -20,12 +22,15 @@ Mark = tuple[int, int, int]
 """A label as the project keeps it: start and end in tokens, and the number of the type."""
 
 
-def select_sentences(database: Database, where: str, *values: Any) -> sqlite3.Cursor:
-    """The sentences that meet a condition, which may end in an order."""
+def select_sentences(database: Database, where: str, *values: Any, **named: Any) -> sqlite3.Cursor:
+    """The sentences that meet a condition, which may end in an order.
+
+    The values stand for its question marks, or for its names.
+    """
     return database.execute(
         f"""SELECT {_COLUMNS} FROM documents JOIN sentences ON document = documents.id
             WHERE {where}""",
-        values,
+        named or values,
     )
 
 
@@ -55,8 +60,15 @@ def token_offsets(row: sqlite3.Row) -> tuple[Offset, ...]:
 def to_sentence(row: sqlite3.Row, types: Mapping[int, str] | None = None) -> Sentence:
     """The sentence of a row, named by its number; with labels where type names are given."""
     tokens = tuple(row["text"][start:end] for start, end in token_offsets(row))
-    spans = [Span(s, e, types[n]) for s, e, n in json.loads(row["spans"])] if types else ()
-    return Sentence(tokens, tuple(spans), str(row["id"]))
+    if not types:
+        return Sentence(tokens, (), str(row["id"]))
+    marks = {name: json.loads(row[name]) for name in ("spans", "rejected")}
+    spans = tuple(Span(s, e, types[n]) for s, e, n in marks["spans"])
+    barred = tuple(Span(s, e, types[n]) for s, e, n in marks["rejected"])
+    rejected = tuple(span for span in barred if span not in spans)
+    state = shown_state(row)
+    known = state if state in STATES else "done"
+    return Sentence(tokens, spans, str(row["id"]), None, known, rejected)
 
 
 def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
@@ -68,6 +80,8 @@ def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict
     )
     predicted = {row["sentence"]: row for row in predictions}
     types = type_numbers(database)
+    loose = show_loose(database, rows, {row["id"]: json.loads(row["tokens"]) for row in rows})
+    notes = _notes(database, rows)
     shown, stops = [], {row["id"]: row["stop"] for row in rows}
     for row in rows:
         own, text, offsets = predicted.get(row["id"]), row["text"], token_offsets(row)
@@ -85,9 +99,24 @@ def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict
                 "suggested": bool(own and own["suggested"]),
                 "disagrees": bool(own and own["disagrees"]),
                 "hardness": own["hardness"] if own else None,
+                "loose": loose.get(row["id"], []),
+                "notes": notes.get(row["id"], []),
             }
         )
     return shown
+
+
+def _notes(database: Database, rows: Sequence[sqlite3.Row]) -> dict[int, list[dict[str, Any]]]:
+    """The notes on words, by sentence."""
+    notes = database.execute(
+        """SELECT sentence, start, stop AS "end", text FROM json_each(?)
+           CROSS JOIN notes ON sentence = value ORDER BY sentence, start, stop""",
+        (json.dumps([row["id"] for row in rows]),),
+    )
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for note in notes:
+        found[note["sentence"]].append({name: note[name] for name in ("start", "end", "text")})
+    return found
 
 
 def shown_state(row: sqlite3.Row) -> str:

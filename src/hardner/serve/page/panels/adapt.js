@@ -83,7 +83,14 @@ function standing(counts, model) {
   if (!counts.mentions)
     return "Label a few sentences first; five with a mention are enough to begin.";
   const sentences = count(counts.labelled + counts.none, "labelled sentence");
-  return `${sentences}, ${count(counts.mentions, "mention")}. The model in use is “${model.name}”.`;
+  const { loose } = project.status;
+  const left = loose.sentences
+    ? ` Left out: ${count(loose.sentences, "labelled sentence")} with a mention that fits no words (${loose.mentions} in all).`
+    : "";
+  const part = counts.partial
+    ? ` Of ${count(counts.partial, "partly reviewed one")}, the answers are learnt.`
+    : "";
+  return `${sentences}, ${count(counts.mentions, "mention")}.${part}${left} The model in use is “${model.name}”.`;
 }
 
 const where = (run) =>

@@ -7,6 +7,7 @@ import { note, told } from "../core/live.js";
 import { project } from "../core/project.js";
 import { shownFrom } from "../core/settings.js";
 import { isDone, overlap, pending, stateOf } from "../core/spans.js";
+import { searchedFor } from "./hits.js";
 import { paint, words } from "./paint.js";
 import { pick, picked, show, unpick } from "./cursor.js";
 
@@ -95,20 +96,31 @@ const looks = new WeakMap();
 function redraw(element) {
   const known = draft(Number(element.dataset.id));
   const { sentence, labels, save } = known;
-  const state = stateOf(labels);
+  const said = stateOf(labels);
+  const state = said === "none" && sentence.loose.length ? "labelled" : said;
   const guesses = suggestionsOf(known);
   const marks = [
     ...labels.spans.map((s) => ({ ...s, kind: "label" })),
     ...guesses.map((s) => ({ ...s, kind: "guess" })),
     ...(isDone(state) ? [] : doubtsOf(known)),
+    ...sentence.notes.map((n) => ({ ...n, kind: "note" })),
+    ...looseOf(sentence),
   ];
-  const look = JSON.stringify([marks, state, save, sentence.disagrees, project.types]);
+  const own = [sentence.disagrees, project.types, searchedFor()];
+  const look = JSON.stringify([marks, state, save, ...own]);
   if (looks.get(element) === look) return;
   looks.set(element, look);
   Object.assign(element.dataset, { state, save });
   const text = h("span", { class: "words" }, paint(sentence, marks));
   element.replaceChildren(gutter(sentence, state, save), text);
 }
+
+/** The mentions that fit no words, from their first word to their last. */
+export const looseOf = (sentence) =>
+  sentence.loose.map((m) => {
+    const places = m.letters.map(([at]) => at);
+    return { ...m, start: Math.min(...places), end: Math.max(...places) + 1, kind: "loose" };
+  });
 
 /** What the model was unsure of, where it neither suggests anything nor was answered. */
 export const doubtsOf = (known) => {
@@ -196,6 +208,7 @@ const redrawAll = () => {
   show();
 };
 on("threshold", redrawAll);
+on("searched", redrawAll);
 on("types", redrawAll);
 on("status", () => open || emptyText());
 

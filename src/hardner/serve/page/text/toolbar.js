@@ -9,13 +9,16 @@ import { overlap } from "../core/spans.js";
 import {
   acceptAll,
   acceptPicked,
+  everywhere,
   labelAs,
   noEntity,
+  noteOnPicked,
   partlyDone,
   rejectPicked,
   toSuggestion,
 } from "./actions.js";
 import { picked } from "./cursor.js";
+import { picker } from "./picker.js";
 import { opened, pickedText, suggestionsOf } from "./reader.js";
 import { showTab } from "../panels/tabs.js";
 
@@ -24,11 +27,17 @@ const keepsPick = { mousedown: (event) => event.preventDefault() };
 const button = (text, key, action) =>
   h("button", { on: { click: action, ...keepsPick } }, text, " ", h("kbd", {}, key));
 
-const types = h("div", {
-  class: "types",
-  role: "group",
-  "aria-label": "Label the picked words as",
-});
+const first = h(
+  "button",
+  { class: "link", on: { click: () => showTab("types", true) } },
+  "Make your first type",
+);
+const types = picker(
+  "Label the picked words as",
+  (type) => labelAs(type),
+  () => byId("text").focus(),
+  ["No types yet. ", first],
+);
 const here = h("p", { class: "here quiet" });
 const slider = h("input", {
   id: "threshold",
@@ -48,6 +57,8 @@ const actions = h(
   button("No entity", "−", noEntity),
   button("Partly done", "␣", partlyDone),
   button("Next suggestion", ".", () => toSuggestion(1)),
+  button("Everywhere", "*", everywhere),
+  button("Note", ";", noteOnPicked),
 );
 const threshold = h(
   "div",
@@ -56,21 +67,6 @@ const threshold = h(
   slider,
   shown,
 );
-
-function drawTypes() {
-  const buttons = project.types.map((type) => {
-    const made = button(type.name, type.key, () => labelAs(type));
-    made.className = "type";
-    made.style.setProperty("--colour", `var(--type-${type.colour})`);
-    return made;
-  });
-  const make = h(
-    "button",
-    { class: "link", on: { click: () => showTab("types", true) } },
-    "Make your first type",
-  );
-  types.replaceChildren(...(buttons.length ? buttons : ["No types yet. ", make]));
-}
 
 function drawThreshold() {
   const known = (opened()?.ids ?? []).map(draft).filter((d) => d?.sentence);
@@ -98,7 +94,6 @@ slider.addEventListener("input", () => {
   showFrom(Number(slider.value));
   emit("threshold");
 });
-on("types", drawTypes);
 for (const name of ["threshold", "opened", "sentence", "status"]) on(name, drawThreshold);
 on("cursor", tell);
 on("sentence", (id) => {
@@ -106,4 +101,4 @@ on("sentence", (id) => {
   if (at?.id === id) tell(at);
 });
 
-byId("toolbar").append(types, actions, threshold, here);
+byId("toolbar").append(types.element, actions, threshold, here);
