@@ -274,7 +274,7 @@ relations) # MT-BioNER, Figure 3; multi-granularity, Figures 4 to 6
     ;;
 hardness) # HGDA, Table 1; MetaBioNER, Table 4
     # shellcheck disable=SC2086
-    go "hardner train hgda/disease-5 --out runs/hardness $vectors $TRAIN && hardner hardness runs/hardness --iterations 1,450 --json > results/hardness.json"
+    go "hardner train hgda/disease-5 --out runs/hardness $vectors $TRAIN && python experiments/study/hardness.py runs/hardness > results/hardness.json"
     ;;
 examples) # MetaNER, Table 5; multi-granularity, Table 5; then python experiments/study/examples.py runs/results/examples/*
     row metaner/heterogeneous ratios MetaNER --preset best --shots 0.1 --samples 1 --predictions
@@ -286,6 +286,7 @@ examples) # MetaNER, Table 5; multi-granularity, Table 5; then python experiment
     ;;
 corpora) # tables of statistics
     go "hardner corpora --json --root ${CORPORA:-../shared/corpora} > results/corpora.json"
+    go "python experiments/study/sizes.py > results/sizes.json"
     ;;
 figures) # of docs/results.md
     hardner plot shots results/few_shot.jsonl --out docs/images/few-shot.svg \

@@ -144,17 +144,20 @@ def _weights() -> Iterator[str]:
     if not path.exists():
         return
     found = read_json(path)
+    experiment = found["experiment"]
     yield "\n### Which tasks got which weight\n"
-    yield "In HGDA's own training (`results/hardness.json`, on a CPU), the mean weight of a"
-    yield "domain's tasks over the run, in fifths of it; the tasks' weights of an iteration sum to"
-    yield "1.\n | domain | " + " | ".join(f"{n}th fifth" for n in range(1, 6)) + " |"
+    yield f"HGDA by the paper's values, {experiment['train']['iterations']} iterations on a"
+    yield f"{experiment['device'].upper()}, vectors of a small text (`results/hardness.json`): the"
+    yield "mean weight of a domain's tasks in fifths of the run, times the number of tasks: 1"
+    yield "is what every task would have without hardness.\n"
+    yield "| domain | first fifth | second | third | fourth | last |"
     yield "|---" * 6 + "|"
     for domain, curve in found["domains"].items():
         last, cells = max(curve["iterations"]) + 1, []
         for fifth in range(5):
             pairs = zip(curve["iterations"], curve["weights"], strict=True)
             own = [w for i, w in pairs if fifth <= 5 * i / last < fifth + 1]
-            cells.append(f"{fmean(own):.3f}" if own else "-")
+            cells.append(f"{fmean(own) * experiment['train']['tasks']:.2f}" if own else "-")
         yield f"| {domain} | " + " | ".join(cells) + " |"
 
 
