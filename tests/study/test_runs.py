@@ -28,7 +28,7 @@ PARTS = (
     *("few-shot", "metabioner", "reproduction", "seeds", "hardness-search", "transformer", "full"),
     *("heterogeneous", "ratios", "homogeneous", "homogeneous-ratios", "ablations", "mtbioner"),
     *("granularity", "granularity-whole", "confounds", "relations", "hardness", "examples"),
-    "corpora",
+    *("small", "corpora"),
 )
 
 
