@@ -123,7 +123,7 @@ def _small() -> Iterator[str]:
             (means[1, "best"] or 0) - (means[1, "paper"] or 0),
             (means[500, "paper"] or 0) - (means[1, "paper"] or 0),
         )
-        yield f"\nAt 5 sentences the better fit brings {fits:+.3f} to a model that was hardly trained;"
+        yield f"\nAt 5 sentences the better fit brings {fits:+.3f} to a model hardly trained;"
         yield f"500 iterations, of the paper's 10,000, bring {trainings:+.3f} to the paper's fit."
 
 
