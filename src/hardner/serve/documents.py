@@ -31,6 +31,9 @@ _FILTERS = {
     "suggested": _PREDICTED.format("suggested"),
     "disagreeing": _PREDICTED.format("disagrees"),
     "held_out": "held_out",
+    "unread": """EXISTS (SELECT 1 FROM sentences WHERE document = documents.id
+        AND NOT EXISTS (SELECT 1 FROM readings WHERE sentence = sentences.id
+                        AND annotator = :annotator AND readings.state <> 'open'))""",
 }
 
 
@@ -107,6 +110,12 @@ def add_documents(
                 for position, sentence in enumerate(document.sentences)
             ),
         )
+    database.execute(
+        """INSERT INTO readings (sentence, annotator, state, spans, rejected)
+           SELECT id, ?, state, spans, rejected FROM sentences
+           WHERE document > ? AND (state <> 'open' OR spans <> '[]')""",
+        (database.annotator, last),
+    )
     record_event(database, "add", document=last + 1, after={"documents": len(prepared)})
     return {
         "added": len(prepared),
@@ -135,6 +144,8 @@ def list_documents(
     """A page of the documents, in the order they were added, and how many there are."""
     where = f"NOT removed AND {_FILTERS[which]}"
     values: dict[str, Any] = {"after": after, "offset": offset, "limit": limit}
+    if which == "unread":
+        values["annotator"] = database.annotator
     if query.strip():
         # Quoted, words are no operators of the full-text search; the star matches beginnings.
         values["words"] = " ".join(f'"{word}"*' for word in _WORD.findall(query))

@@ -11,8 +11,17 @@ from hardner.serve.documents import set_document
 from hardner.serve.errors import Conflict, Refused
 from hardner.serve.mention_types import find_type, restore_types, type_names, type_numbers
 from hardner.serve.predictions import compare_sentences, compare_type
-from hardner.serve.sentences import (
+from hardner.serve.readings import (
     Mark,
+    SentenceRow,
+    annotator_names,
+    as_read,
+    decide,
+    keep_reading,
+    merge_readings,
+    set_verdicts,
+)
+from hardner.serve.sentences import (
     find_sentence,
     select_sentences,
     show_marks,
@@ -36,7 +45,7 @@ class SentenceLabels(NamedTuple):
     """Whether there may be mentions beside the labelled ones."""
 
     @classmethod
-    def of_row(cls, row: sqlite3.Row) -> "SentenceLabels":
+    def of_row(cls, row: SentenceRow) -> "SentenceLabels":
         """What the table says."""
         spans, rejected = (_marks(json.loads(row[name])) for name in ("spans", "rejected"))
         partial = row["state"] == "open" and bool(spans)
@@ -51,6 +60,34 @@ class SentenceLabels(NamedTuple):
     @property
     def state(self) -> str:
         return "none" if self.none else "labelled" if self.spans and not self.partial else "open"
+
+    def turned(self, old: "SentenceLabels", new: "SentenceLabels") -> "SentenceLabels":
+        """These labels with the change from the old to the new ones, and all else as it is."""
+        if self == old:
+            return new
+        spans, rejected = (
+            (set(mine) - (set(was) - set(then))) | (set(then) - set(was))
+            for mine, was, then in (
+                (self.spans, old.spans, new.spans),
+                (self.rejected, old.rejected, new.rejected),
+            )
+        )
+        kept = set(self.spans) & spans
+        spans -= {
+            one
+            for one in spans - kept
+            if any(one[2] == k[2] and one[0] < k[1] and k[0] < one[1] for k in kept)
+        }
+        none, partial = (
+            now if was == then else then
+            for now, was, then in (
+                (self.none, old.none, new.none),
+                (self.partial, old.partial, new.partial),
+            )
+        )
+        return SentenceLabels(
+            _marks(spans), none and not spans, _marks(rejected), partial and bool(spans)
+        )
 
     def without(self, kind: int) -> "SentenceLabels":
         spans, rejected = (
@@ -80,7 +117,7 @@ def _check(labels: SentenceLabels, tokens: int, types: dict[int, str]) -> None:
 
 def set_labels(database: Database, number: int, version: int, labels: SentenceLabels) -> None:
     """Set the labels of a sentence, if it still has the version that the user saw."""
-    row = find_sentence(database, number)
+    row = _as_seen(database, number)
     if row["version"] != version:
         raise Conflict("the sentence was changed elsewhere; this is how it is now")
     types = {number: name for name, number in type_numbers(database).items()}
@@ -98,7 +135,29 @@ def set_labels(database: Database, number: int, version: int, labels: SentenceLa
         )
 
 
+def _as_seen(database: Database, number: int) -> SentenceRow:
+    (row,) = as_read(database, [find_sentence(database, number)])
+    return row
+
+
 def _write(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
+    """Set what the annotator says of sentences, and what these hold by that."""
+    _restore_types_of(database, wanted)
+    for number, labels in wanted.items():
+        keep_reading(database, number, labels.state, labels.spans, labels.rejected)
+    if database.alone:
+        wanted = {number: SentenceLabels(*merge_readings(database, number)) for number in wanted}
+    _set(database, wanted)
+
+
+def _restore_types_of(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
+    every = wanted.values()
+    restore_types(database, {mark[2] for own in every for mark in (*own.spans, *own.rejected)})
+
+
+def _set(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
+    """Set the labels of sentences, whoever said so."""
+    _restore_types_of(database, wanted)
     database.executemany(
         """UPDATE sentences SET state = ?, spans = ?, rejected = ?, version = version + 1
            WHERE id = ?""",
@@ -107,9 +166,27 @@ def _write(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
             for number, labels in wanted.items()
         ),
     )
-    every = wanted.values()
-    restore_types(database, {mark[2] for own in every for mark in (*own.spans, *own.rejected)})
     compare_sentences(database, [*wanted])
+
+
+def decide_difference(
+    database: Database, number: int, marks: Sequence[Mark], wanted: set[Mark]
+) -> None:
+    """Say which of the marks that annotators differ on are wanted."""
+    row = find_sentence(database, number)
+    before = SentenceLabels.of_row(row)
+    decide(database, number, marks, wanted)
+    after = SentenceLabels(*merge_readings(database, number))
+    _set(database, {number: after})
+    sides = (
+        labels._asdict() | {"verdicts": [[mark, verdict] for mark, verdict in said]}
+        for labels, said in (
+            (before, [(mark, None) for mark in marks]),
+            (after, [(mark, mark in wanted) for mark in marks]),
+        )
+    )
+    event = {"document": row["document"], "sentence": number}
+    record_event(database, "verdict", **event, before=next(sides), after=next(sides))
 
 
 def remove_type(database: Database, number: int, with_labels: bool) -> None:
@@ -140,7 +217,7 @@ def _set_type(database: Database, side: dict[str, Any]) -> None:
     else:
         restore_types(database, [number])
     held = side["sentences"].items()
-    _write(database, {int(n): SentenceLabels.of_event(labels) for n, labels in held})
+    _set(database, {int(n): SentenceLabels.of_event(labels) for n, labels in held})
     compare_type(database, type_names(database)[number])
 
 
@@ -157,10 +234,17 @@ def take_step(
     if expected not in (None, top):
         raise Conflict(f"something else would be the next {kind} now")
     change = _change_of(database, find_event(database, top))
-    side = json.loads(change["before" if kind == "undo" else "after"])
+    names = ("after", "before") if kind == "undo" else ("before", "after")
+    left, side = (json.loads(change[name]) for name in names)
     document, sentence = change["document"], change["sentence"]
     if change["kind"] == "label":
-        _write(database, {sentence: SentenceLabels.of_event(side)})
+        now = SentenceLabels.of_row(_as_seen(database, sentence))
+        then = now.turned(SentenceLabels.of_event(left), SentenceLabels.of_event(side))
+        _write(database, {sentence: then})
+    elif change["kind"] == "verdict":
+        said = ((tuple(mark), wanted) for mark, wanted in side["verdicts"])
+        set_verdicts(database, sentence, said)
+        _set(database, {sentence: SentenceLabels(*merge_readings(database, sentence))})
     elif change["kind"] == "untype":
         _set_type(database, side)
     else:
@@ -197,8 +281,9 @@ def labelled_sentences(database: Database, held_out: bool) -> list[Sentence]:
 
 
 def show_event(database: Database, event: sqlite3.Row) -> dict[str, Any]:
-    """An event as the page gets it, with what it did in words."""
+    """An event as the page gets it, with who did what, in words."""
     shown = {name: event[name] for name in ("id", "at", "kind", "document", "sentence")}
+    shown["by"] = annotator_names(database)[event["annotator"]]
     return {**shown, "what": _describe(database, _change_of(database, event))}
 
 
@@ -216,6 +301,9 @@ def _describe(database: Database, change: sqlite3.Row) -> str:
     sides = [json.loads(change[side]) for side in ("before", "after")]
     if change["kind"] == "untype":
         return f"delete the type {type_names(database)[sides[0]['type']]}"
+    if change["kind"] == "verdict":
+        mark, _ = sides[1]["verdicts"][0]
+        return f"decide on {_mention(database, change['sentence'], mark)}"
     if change["kind"] != "label":
         row = database.execute("SELECT name FROM documents WHERE id = ?", (change["document"],))
         verb = "remove" if change["kind"] == "remove" else "change"

@@ -1,11 +1,11 @@
-"""The models of a project: adapted ones are kept as a whole in its file."""
+"""The models of a project: adapted ones are kept in its file, what they share only once."""
 
 import json
-import sqlite3
 import zipfile
 from pathlib import Path
 from typing import Any
 
+from hardner.serve.blobs import drop_stored, read_stored, store_file, stored_files
 from hardner.serve.database import Database, record_event, utc_now
 from hardner.serve.errors import Conflict, only
 
@@ -88,10 +88,7 @@ def add_model(database: Database, name: str, labels: list[str], run: int, folder
     number = made.lastrowid
     assert number is not None
     for path in files:
-        database.execute(
-            "INSERT INTO files VALUES (?, ?, ?)",
-            (number, path.relative_to(folder).as_posix(), path.read_bytes()),
-        )
+        store_file(database, number, path.relative_to(folder).as_posix(), path.read_bytes())
     use_model(database, number)
     stored = database.execute(
         "SELECT id FROM models WHERE kind = 'adapted' AND bytes ORDER BY id DESC"
@@ -110,24 +107,23 @@ def remove_model(database: Database, number: int) -> None:
 
 
 def _drop_files(database: Database, number: int) -> None:
-    database.execute("DELETE FROM files WHERE model = ?", (number,))
+    drop_stored(database, number)
     database.execute("UPDATE models SET bytes = 0 WHERE id = ?", (number,))
 
 
-def _files(database: Database, number: int) -> sqlite3.Cursor:
-    return database.execute("SELECT name, data FROM files WHERE model = ?", (number,))
-
-
 def unpack_model(database: Database, number: int, folder: Path) -> None:
-    for row in _files(database, number):
-        path = folder / row["name"]
+    for name in stored_files(database, number):
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(row["data"])
+        with path.open("wb") as file:
+            file.writelines(read_stored(database, number, name))
 
 
 def zip_model(database: Database, number: int, folder: str, target: Path) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:  # weights hardly shrink
-        for row in _files(database, number):
-            entry = zipfile.ZipInfo(f"{folder}/{row['name']}")
+        for name in stored_files(database, number):
+            entry = zipfile.ZipInfo(f"{folder}/{name}")
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, row["data"])
+            with archive.open(entry, "w", force_zip64=True) as file:
+                for part in read_stored(database, number, name):
+                    file.write(part)

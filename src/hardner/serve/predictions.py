@@ -9,7 +9,7 @@ from hardner.serve.database import Database, ProjectDatabase, compact_json
 from hardner.serve.mention_types import type_numbers
 from hardner.serve.model_thread import LoadedModel, ModelThread
 from hardner.serve.models import current_model_number
-from hardner.serve.sentences import find_sentences, to_sentence
+from hardner.serve.sentences import compare_row, find_sentences, to_sentence
 
 _BATCH = 32  # sentences predicted ahead before other work has a turn
 
@@ -107,11 +107,7 @@ def compare_type(database: Database, *names: str) -> None:
 
 
 def _compare(database: Database, which: str, value: str) -> None:
-    """Set `suggested` and `disagrees` of predictions of the current model.
-
-    An open sentence has suggestions if the model finds a mention that was not answered. A labelled
-    one disagrees if the model finds other mentions, of the types that it knows.
-    """
+    """Set `suggested` and `disagrees` of predictions of the current model."""
     rows = database.execute(
         f"""SELECT sentence, state, sentences.spans, rejected, predictions.spans AS found, labels
             FROM predictions CROSS JOIN sentences ON sentences.id = sentence
@@ -119,18 +115,9 @@ def _compare(database: Database, which: str, value: str) -> None:
         (value,),
     ).fetchall()
     types = type_numbers(database)
-    flags = []
-    for row in rows:
-        found = {
-            (s, e, types[label]) for s, e, label, _ in json.loads(row["found"]) if label in types
-        }
-        if row["state"] == "open":
-            answered = json.loads(row["rejected"]) + json.loads(row["spans"])
-            flags.append((bool(found - set(map(tuple, answered))), False, row["sentence"]))
-        else:
-            known = {types[label] for label in json.loads(row["labels"]) if label in types}
-            gold = {tuple(mark) for mark in json.loads(row["spans"]) if mark[2] in known}
-            flags.append((False, found != gold, row["sentence"]))
+    flags = [
+        (*compare_row(row, row["found"], row["labels"], types), row["sentence"]) for row in rows
+    ]
     database.executemany(
         "UPDATE predictions SET suggested = ?, disagrees = ? WHERE sentence = ?", flags
     )

@@ -20,6 +20,8 @@ def project_status(database: Database, since: int | None) -> dict[str, Any]:
         "changed": _changed_sentences(database, after),
         "documents_changed": _has_event(database, after, "'add', 'document', 'remove', 'untype'"),
         "types_changed": _has_event(database, after, "'add', 'type', 'untype'"),
+        "people_changed": _has_event(database, after, "'people'"),
+        "alone": database.alone,
         **show_undo(database),
         "run": newest_run(database),
         "model": current_model(database),

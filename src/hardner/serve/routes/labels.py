@@ -8,8 +8,9 @@ from pydantic import BaseModel, Field
 from hardner.serve import labels, mention_types
 from hardner.serve.errors import Conflict, Refused
 from hardner.serve.predictions import compare_type
+from hardner.serve.readings import Mark
 from hardner.serve.routes import Bench, Index, Name, Number, PathNumber
-from hardner.serve.sentences import Mark, find_sentences, show_sentence, show_sentences
+from hardner.serve.sentences import find_sentences, show_sentence, show_sentences
 
 router = APIRouter(prefix="/api", tags=["labels"])
 

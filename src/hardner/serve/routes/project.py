@@ -5,11 +5,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
 import hardner
 from hardner.formats import FORMATS
 from hardner.schemes import SCHEMES
+from hardner.serve.database import acting_name
 from hardner.serve.errors import Refused
 from hardner.serve.export import export_labels, writable_formats
 from hardner.serve.mention_types import list_types
@@ -21,7 +22,7 @@ router = APIRouter(prefix="/api", tags=["project"])
 
 
 @router.get("/project")
-def get_project(bench: Bench) -> dict[str, Any]:
+def get_project(bench: Bench, request: Request) -> dict[str, Any]:
     """What does not change while the server runs, the types, and the status."""
     with bench.project.reading() as database:
         types = list_types(database)
@@ -42,6 +43,8 @@ def get_project(bench: Bench) -> dict[str, Any]:
             for row in FORMATS.values()
         ],
         "schemes": list(SCHEMES),
+        "me": acting_name.get(),
+        "asks_name": request.app.state.asks_name,
         "limits": asdict(bench.settings.limits),
         "status": get_status(bench),
     }
