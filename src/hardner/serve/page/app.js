@@ -15,6 +15,7 @@ import "./panels/adapt.js";
 import { next } from "./panels/next.js";
 import "./panels/models.js";
 import "./panels/export.js";
+import "./panels/people.js";
 import { showFirst } from "./panels/tabs.js";
 import "./conflict.js";
 import "./door.js";

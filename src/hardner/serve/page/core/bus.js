@@ -2,7 +2,7 @@
  * How the parts hear of each other: names with a detail.
  *
  * status, types, documents, model, changed (sentence ids), sentence (id), opened (document),
- * connection (bool), locked, threshold, cursor.
+ * connection (bool), locked, threshold, cursor, tab (name).
  */
 const target = new EventTarget();
 

@@ -2,7 +2,7 @@
 import { get, reachable } from "./api.js";
 import { emit, on } from "./bus.js";
 
-export const project = { name: "", types: [], formats: [], schemes: [], limits: {}, status: null };
+export const project = { name: "", me: "", types: [], formats: [], schemes: [], limits: {}, status: null };
 
 const [SOON, BUSY, IDLE, DOWN] = [250, 500, 3000, 1000];
 

@@ -102,7 +102,14 @@ function redraw(element) {
     ...guesses.map((s) => ({ ...s, kind: "guess" })),
     ...(isDone(state) ? [] : doubtsOf(known)),
   ];
-  const look = JSON.stringify([marks, state, save, sentence.disagrees, project.types]);
+  const look = JSON.stringify([
+    marks,
+    state,
+    save,
+    sentence.disagrees,
+    sentence.readers,
+    project.types,
+  ]);
   if (looks.get(element) === look) return;
   looks.set(element, look);
   Object.assign(element.dataset, { state, save });
@@ -127,9 +134,13 @@ function gutter(sentence, state, save) {
     h("span", { class: "state", title: STATES[state] }, SYMBOLS[state]),
     h("span", { class: "hidden" }, `${STATES[state]}: `),
     disagrees && h("span", { class: "disagrees", title: "The model sees it differently" }, "≠"),
+    others(sentence.readers).map((name) => h("span", { class: "reader" }, name)),
     h("span", { class: "save" }, SAVES[save]),
   );
 }
+
+/** Who else has read a sentence to its end. */
+const others = (readers = []) => readers.filter((name) => name !== project.me);
 
 /** A way to the sentences before or behind those on the page. */
 function more(side) {
