@@ -36,7 +36,7 @@ class Predictions:
             self._model.submit(self._predict_some).add_done_callback(self._check)
 
     def _check(self, outcome: Future[None]) -> None:
-        if outcome.exception() is not None:  # such as: no model could be loaded
+        if outcome.cancelled() or outcome.exception() is not None:  # no model could be loaded
             self._queued = False
 
     def _predict_some(self, loaded: LoadedModel) -> None:

@@ -112,8 +112,8 @@ function option(row, index) {
       "aria-posinset": index + 1,
       data: { index, document: row.id },
     },
-    h("span", { class: "name" }, row.name),
-    h("span", { class: "opening" }, row.opening),
+    h("span", { class: "name", dir: "auto" }, row.name),
+    h("span", { class: "opening", dir: "auto" }, row.opening),
     h("span", { class: "badges" }, badges(row).join(" · ")),
   );
   made.style.transform = `translateY(${index * rowHeight()}px)`;

@@ -9,6 +9,7 @@ import { shownFrom } from "../core/settings.js";
 import { isDone, overlap, pending, stateOf } from "../core/spans.js";
 import { paint, words } from "./paint.js";
 import { pick, picked, show, unpick } from "./cursor.js";
+import { drawRowsWith, forgetRows, idOf, isFull, rowOf, watch } from "./rows.js";
 
 const PAGE = 200;
 
@@ -69,8 +70,11 @@ function draw() {
   byId("held-out").checked = open.held_out;
   const text = byId("text");
   text.setAttribute("aria-label", `Text of ${open.name}`);
-  text.replaceChildren(...more(-1), ...open.ids.map(row), ...more(1));
+  forgetRows();
+  const made = [...more(-1), ...open.ids.map(row), ...more(1)];
+  text.replaceChildren(...made);
   text.scrollTop = 0;
+  watch(made);
   return show();
 }
 
@@ -84,7 +88,7 @@ function emptyText() {
 }
 
 function row(id) {
-  const made = h("div", { class: "sentence", data: { id } });
+  const made = h("div", { class: "sentence", data: { id, full: "no" } });
   redraw(made);
   return made;
 }
@@ -93,9 +97,11 @@ const looks = new WeakMap();
 
 /** Draws a sentence, unless it would look the same. */
 function redraw(element) {
-  const known = draft(Number(element.dataset.id));
+  const known = draft(idOf(element));
+  if (!known?.sentence) return;
   const { sentence, labels, save } = known;
   const state = stateOf(labels);
+  if (!isFull(element)) return redrawPiece(element, sentence, state, save);
   const guesses = suggestionsOf(known);
   const marks = [
     ...labels.spans.map((s) => ({ ...s, kind: "label" })),
@@ -113,9 +119,22 @@ function redraw(element) {
   if (looks.get(element) === look) return;
   looks.set(element, look);
   Object.assign(element.dataset, { state, save });
-  const text = h("span", { class: "words" }, paint(sentence, marks));
+  const text = h("span", { class: "words", dir: "auto" }, paint(sentence, marks));
   element.replaceChildren(gutter(sentence, state, save), text);
 }
+
+/** A sentence far from the view: its text in one piece. */
+function redrawPiece(element, sentence, state, save) {
+  const look = JSON.stringify([state, save, sentence.disagrees, sentence.readers]);
+  if (looks.get(element) === look) return;
+  looks.set(element, look);
+  Object.assign(element.dataset, { state, save });
+  const all = words(sentence, 0, sentence.tokens.length);
+  const text = h("span", { class: "words", dir: "auto" }, all);
+  element.replaceChildren(gutter(sentence, state, save), text);
+}
+
+drawRowsWith(redraw);
 
 /** What the model was unsure of, where it neither suggests anything nor was answered. */
 export const doubtsOf = (known) => {
@@ -147,20 +166,36 @@ function more(side) {
   const left = side < 0 ? open.start : open.total - open.start - open.ids.length;
   if (left <= 0) return [];
   const text = `${count(left, "sentence")} ${side < 0 ? "before" : "behind"}: show more`;
-  return [h("button", { class: "more", on: { click: told(() => extend(side)) } }, text)];
+  const button = { class: "more", data: { side }, on: { click: told(() => extend(side)) } };
+  return [h("button", button, text)];
 }
 
-async function extend(side) {
+let extending = null;
+
+function extend(side) {
+  extending ??= fetchMore(side).finally(() => (extending = null));
+  return extending;
+}
+
+async function fetchMore(side) {
+  const asked = open;
   const start = side < 0 ? Math.max(0, open.start - PAGE) : open.start + open.ids.length;
   const limit = side < 0 ? open.start - start : PAGE;
   const found = await get(`/api/documents/${open.id}?start=${start}&limit=${limit}`);
+  if (open !== asked) return;
   const ids = found.sentences.map((s) => s.id);
   know(found.sentences);
   open.ids = side < 0 ? [...ids, ...open.ids] : [...open.ids, ...ids];
   if (side < 0) open.start = start;
-  draw();
-  const at = picked();
-  if (at) show(true);
+  const made = ids.map(row);
+  const button = byId("text").querySelector(`:scope > .more[data-side="${side}"]`);
+  made.splice(side < 0 ? 0 : made.length, 0, ...more(side));
+  const text = byId("text");
+  const below = text.scrollHeight - text.scrollTop;
+  button.replaceWith(...made);
+  if (side < 0) text.scrollTop = text.scrollHeight - below; // what was in view stays there
+  watch(made);
+  emit("threshold");
 }
 
 export function closeDocument() {
@@ -193,7 +228,7 @@ export function pickedText() {
 }
 
 on("sentence", (id) => {
-  const element = byId("text").querySelector(`.sentence[data-id="${id}"]`);
+  const element = rowOf(id);
   if (!element || !draft(id)?.sentence) return;
   redraw(element);
   if (picked()?.id === id) show();
