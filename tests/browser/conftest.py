@@ -54,7 +54,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
     contexts, wrong = [], []
 
     def opened(server: Server, **options: Any) -> Any:
-        context = browser.new_context(viewport=SIZE, **options)
+        context = browser.new_context(**{"viewport": SIZE} | options)
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
         page = context.new_page()

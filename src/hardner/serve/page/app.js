@@ -19,6 +19,7 @@ import "./panels/export.js";
 import { showFirst } from "./panels/tabs.js";
 import "./conflict.js";
 import "./door.js";
+import "./fold.js";
 import { showHelp, singleKeys } from "./help.js";
 
 function drawTop() {

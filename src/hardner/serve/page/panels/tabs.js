@@ -42,6 +42,7 @@ export function showTab(name, focus = false) {
   }
   remember("tab", name);
   emit("tab", name);
+  if (focus) emit("unfold", "panels");
   if (focus)
     (tabs.get(name).panel.querySelector("input, button, a") ?? tabs.get(name).button).focus();
 }

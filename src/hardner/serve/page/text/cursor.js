@@ -147,8 +147,12 @@ export function follow() {
     const id = Number(part.closest(".sentence").dataset.id);
     if (part.classList.contains("tag"))
       return pick(id, Number(part.dataset.start), Number(part.dataset.end));
-    dragging = event.pointerType === "mouse";
-    return to(id, Number(part.dataset.at), event.shiftKey);
+    const at = Number(part.dataset.at);
+    // A finger scrolls, unless it begins at picked words: these it extends, from their other end.
+    dragging = event.pointerType === "mouse" || part.classList.contains("picked");
+    if (!dragging || event.pointerType === "mouse") return to(id, at, event.shiftKey);
+    const { start, end } = picked();
+    return Object.assign(cursor, at - start < end - 1 - at ? { anchor: end - 1 } : { anchor: start });
   });
   text().addEventListener("pointermove", (event) => {
     if (!dragging || !(event.buttons & 1)) return;
@@ -156,5 +160,6 @@ export function follow() {
     const inside = part && Number(part.closest(".sentence").dataset.id) === cursor.id;
     if (inside && part.dataset.at !== undefined) to(cursor.id, Number(part.dataset.at), true);
   });
-  addEventListener("pointerup", () => (dragging = false));
+  for (const over of ["pointerup", "pointercancel"])
+    addEventListener(over, () => (dragging = false));
 }

@@ -16,6 +16,7 @@ import {
   toSuggestion,
 } from "./actions.js";
 import { picked } from "./cursor.js";
+import { overflow } from "./overflow.js";
 import { opened, pickedText, suggestionsOf } from "./reader.js";
 import { showTab } from "../panels/tabs.js";
 
@@ -44,8 +45,12 @@ const actions = h(
   { class: "actions", role: "group", "aria-label": "Suggestions and sentence" },
   button("Accept", "↵", acceptPicked),
   button("Reject", "⌫", rejectPicked),
-  button("Accept all", "+", acceptAll),
   button("No entity", "−", noEntity),
+);
+const rest = h(
+  "div",
+  { class: "actions", role: "group", "aria-label": "More" },
+  button("Accept all", "+", acceptAll),
   button("Partly done", "␣", partlyDone),
   button("Next suggestion", ".", () => toSuggestion(1)),
 );
@@ -106,4 +111,4 @@ on("sentence", (id) => {
   if (at?.id === id) tell(at);
 });
 
-byId("toolbar").append(types, actions, threshold, here);
+byId("toolbar").append(types, actions, overflow(rest, threshold), here);
