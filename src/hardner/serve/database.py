@@ -24,10 +24,10 @@ _SCHEMA = sorted(Path(__file__).with_name("schema").glob("*.sql"), key=lambda pa
 
 _DAMAGED = "is damaged; go on with a copy from before"
 _CUT_FILES = 3  # the first version that holds the files of models in parts
-NOBODY_NAMED = "me"
-"""The annotator of who gave no name."""
-acting_name: ContextVar[str] = ContextVar("acting_name", default=NOBODY_NAMED)
-"""The name of the annotator on whose behalf the project is used, set for each request."""
+
+acting_name: ContextVar[str] = ContextVar("acting_name", default="")
+"""The name of the annotator on whose behalf the project is used, set for each request; without
+one, it is the project's first."""
 
 
 class Database(sqlite3.Connection):
@@ -68,8 +68,9 @@ class ProjectDatabase:
             # IMMEDIATE takes the write lock now: a lock taken halfway could fail as busy.
             self._writer.execute("BEGIN IMMEDIATE")
             try:
-                name = acting_name.get()
-                self._writer.execute("INSERT OR IGNORE INTO annotators (name) VALUES (?)", (name,))
+                if name := acting_name.get():
+                    add = "INSERT OR IGNORE INTO annotators (name) VALUES (?)"
+                    self._writer.execute(add, (name,))
                 _act_for(self._writer, name)
                 yield self._writer
                 self._writer.execute("COMMIT")
@@ -130,7 +131,8 @@ class ProjectDatabase:
 
 
 def _act_for(database: Database, name: str) -> None:
-    row = database.execute("SELECT id FROM annotators WHERE name = ?", (name,)).fetchone()
+    who = ("name = ?", name) if name else ("id = ?", 1)
+    row = database.execute(f"SELECT id FROM annotators WHERE {who[0]}", who[1:]).fetchone()
     alone = database.execute("SELECT 1 FROM options WHERE name = 'alone'").fetchone()
     database.annotator, database.alone = row["id"] if row else 0, alone is not None
 

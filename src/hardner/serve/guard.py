@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hardner.serve.database import NOBODY_NAMED, acting_name
+from hardner.serve.database import acting_name
 from hardner.serve.workbench import Limits
 
 _COOKIE = "hardner_token"
@@ -117,8 +117,8 @@ class NamedAnnotator:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = self._app
         if scope["type"] == "http":
-            name = unquote(Headers(scope=scope).get("x-annotator", "")).strip() or NOBODY_NAMED
-            if len(name) > _LONGEST_NAME or not name.isprintable():
+            name = unquote(Headers(scope=scope).get("x-annotator", "")).strip()
+            if len(name) > _LONGEST_NAME or not name.isprintable() or "\ufffd" in name:
                 error = f"X-Annotator must be a name of at most {_LONGEST_NAME} letters"
                 answer = JSONResponse({"error": error}, 422)
             acting_name.set(name)  # for this request alone: each runs in a context of its own

@@ -77,8 +77,10 @@ def use_model(database: Database, number: int) -> None:
     record_event(database, "model")
 
 
-def add_model(database: Database, name: str, labels: list[str], run: int, folder: Path) -> None:
-    """Store the model of a folder, make it current, and drop the files of the oldest."""
+def add_model(
+    database: Database, name: str, labels: list[str], run: int, folder: Path, use: bool = True
+) -> int:
+    """Store the model of a folder, make it current if wanted, drop the files of the oldest."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     made = database.execute(
         """INSERT INTO models (name, kind, labels, created, run, bytes)
@@ -89,12 +91,37 @@ def add_model(database: Database, name: str, labels: list[str], run: int, folder
     assert number is not None
     for path in files:
         store_file(database, number, path.relative_to(folder).as_posix(), path.read_bytes())
-    use_model(database, number)
+    if use:
+        use_model(database, number)
     stored = database.execute(
-        "SELECT id FROM models WHERE kind = 'adapted' AND bytes ORDER BY id DESC"
+        "SELECT id, current FROM models WHERE kind = 'adapted' AND bytes ORDER BY id DESC"
     ).fetchall()
     for row in stored[MODELS_KEPT:]:
-        _drop_files(database, row["id"])
+        if not row["current"]:
+            _drop_files(database, row["id"])
+    return number
+
+
+def add_first_model(database: Database, labels: list[str], run: int, folder: Path) -> None:
+    """Use the model of a run that goes on, until it ends."""
+    before = current_model_number(database)
+    number = add_model(database, f"run {run}, first model", labels, run, folder)
+    database.execute("UPDATE models SET mark = ? WHERE id = ?", (str(before), number))
+
+
+def drop_first_model(database: Database, run: int) -> None:
+    """Let go of a run's first model; where it is in use, the one before it is again."""
+    row = database.execute(
+        "SELECT id, mark, current FROM models WHERE run = ? AND mark <> ''", (run,)
+    ).fetchone()
+    if row is None:
+        return
+    if row["current"]:
+        kept = {model["id"] for model in list_models(database)}
+        before = int(row["mark"]) if int(row["mark"]) in kept else min(kept)
+        use_model(database, before)
+    drop_stored(database, row["id"])
+    database.execute("DELETE FROM models WHERE id = ?", (row["id"],))
 
 
 def remove_model(database: Database, number: int) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
@@ -12,6 +13,7 @@ from hardner.serve.models import current_model_number
 from hardner.serve.sentences import compare_row, find_sentences, to_sentence
 
 _BATCH = 32  # sentences predicted ahead before other work has a turn
+_IN_VIEW = 2_000  # sentences that are remembered as those that somebody looks at
 
 
 class Predictions:
@@ -24,6 +26,7 @@ class Predictions:
         self._project, self._model, self._is_busy = project, model, is_busy
         self._queued = self._restart = False
         self._last = 0
+        self._in_view: deque[int] = deque(maxlen=_IN_VIEW)
 
     def wake(self) -> None:
         """Predict whatever lacks a prediction; called when there may be new sentences."""
@@ -41,22 +44,32 @@ class Predictions:
 
     def _predict_some(self, loaded: LoadedModel) -> None:
         self._queued = False
-        if self._is_busy():
-            return  # whoever is busy wakes us at its end
         if self._model.is_wanted:
             self._continue()
             return
         if self._restart:
             self._restart, self._last = False, 0
         with self._project.reading() as database:
-            rows = unpredicted_sentences(database, _BATCH, after=self._last)
+            rows = unpredicted_sentences(database, _BATCH, among=[*self._in_view])
+            if not rows and self._is_busy():
+                return  # whoever is busy wakes us at its end
+            if not rows:
+                rows = unpredicted_sentences(database, _BATCH, after=self._last)
+                self._last = rows[-1]["id"] if rows else self._last
         if rows:
-            self._last = rows[-1]["id"]
             self._predict(loaded, rows)
             self._continue()
 
+    def look_at(self, sentences: Sequence[int]) -> None:
+        """Predict these before all others, as somebody looks at them."""
+        self._in_view.extend(sentences)
+        self._continue()
+
     def predict(self, rows: Sequence[sqlite3.Row]) -> Future[None]:
-        return self._model.submit(lambda loaded: self._predict(loaded, rows))
+        """Predict at once the first of these sentences, and the others soon."""
+        coming = self._model.submit(lambda loaded: self._predict(loaded, rows[:_BATCH]))
+        self.look_at([row["id"] for row in rows])
+        return coming
 
     def _predict(self, loaded: LoadedModel, rows: Sequence[sqlite3.Row]) -> None:
         sentences, model = [to_sentence(row) for row in rows], loaded.model

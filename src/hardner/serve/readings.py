@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hardner.serve.database import Database, compact_json, record_event
+from hardner.serve.database import Database, acting_name, compact_json, record_event
 from hardner.serve.errors import Conflict, Refused, only
 
 Mark = tuple[int, int, int]
@@ -197,6 +197,11 @@ def decide(database: Database, sentence: int, marks: Sequence[Mark], wanted: set
 
 def annotator_names(database: Database) -> dict[int, str]:
     return {row["id"]: row["name"] for row in database.execute("SELECT * FROM annotators")}
+
+
+def own_name(database: Database) -> str:
+    """Of the annotator on whose behalf the project is used."""
+    return acting_name.get() or annotator_names(database)[1]
 
 
 def rename_annotator(database: Database, number: int, name: str) -> None:

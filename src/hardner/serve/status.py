@@ -51,5 +51,15 @@ def _has_event(database: Database, after: int, kinds: str) -> bool:
 
 
 def count_labels(database: Database) -> dict[str, int]:
-    """The numbers of documents, sentences by state, mentions and predictions."""
-    return dict(database.execute("SELECT * FROM counts").fetchone())
+    """The numbers of documents, sentences by state, mentions and predictions.
+
+    What is held out is part of them, and counted apart as well: nothing is learnt from it.
+    """
+    held = database.execute(
+        """SELECT count(*) AS held_out_labelled,
+                  coalesce(sum(json_array_length(spans)), 0) AS held_out_mentions
+           FROM documents JOIN sentences ON document = documents.id
+           WHERE held_out AND NOT removed AND state <> 'open'"""
+    )
+    counts = database.execute("SELECT * FROM counts").fetchone()
+    return {**dict(counts), **dict(held.fetchone())}

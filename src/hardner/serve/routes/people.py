@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from hardner.serve import agreement, readings
-from hardner.serve.database import Database, acting_name
+from hardner.serve.database import Database
 from hardner.serve.labels import decide_difference
 from hardner.serve.routes import Bench, Name, PathNumber
 from hardner.serve.routes.labels import SpanBody
@@ -45,7 +45,7 @@ def get_people(bench: Bench) -> dict[str, Any]:
 
 def _people(database: Database) -> dict[str, Any]:
     return {
-        "me": acting_name.get(),
+        "me": readings.own_name(database),
         "alone": database.alone,
         "people": agreement.list_people(database),
         "agreement": agreement.agreement(database),

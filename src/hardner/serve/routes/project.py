@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query, Request, Response
 import hardner
 from hardner.formats import FORMATS
 from hardner.schemes import SCHEMES
-from hardner.serve.database import acting_name
 from hardner.serve.errors import Refused
 from hardner.serve.export import export_labels, writable_formats
 from hardner.serve.mention_types import list_types
+from hardner.serve.readings import own_name
 from hardner.serve.report import report_page
 from hardner.serve.routes import BIGGEST, Bench, attachment, written_blocks
 from hardner.serve.status import count_labels, project_status
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/api", tags=["project"])
 def get_project(bench: Bench, request: Request) -> dict[str, Any]:
     """What does not change while the server runs, the types, and the status."""
     with bench.project.reading() as database:
-        types = list_types(database)
+        types, name = list_types(database), own_name(database)
     return {
         "name": bench.settings.project.stem,
         "version": hardner.__version__,
@@ -43,7 +43,7 @@ def get_project(bench: Bench, request: Request) -> dict[str, Any]:
             for row in FORMATS.values()
         ],
         "schemes": list(SCHEMES),
-        "me": acting_name.get(),
+        "me": name,
         "asks_name": request.app.state.asks_name,
         "limits": asdict(bench.settings.limits),
         "status": get_status(bench),

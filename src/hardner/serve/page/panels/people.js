@@ -46,9 +46,20 @@ async function startAnew() {
 const become = (given) =>
   told(async () => {
     if (!(await settled())) throw new Error("Some labels are not saved yet; change it when they are.");
-    callMe(given);
+    // At home, who has no name yet is the project's first; elsewhere names tell people apart.
+    if (who() || project.asks_name || !(await renamed(given))) callMe(given);
     location.reload();
   })();
+
+async function renamed(given) {
+  try {
+    await patch("/api/people/1", { name: given });
+    return true;
+  } catch (error) {
+    if (error.status !== 409) throw error;
+    return false;
+  }
+}
 
 mine.addEventListener("submit", (event) => {
   event.preventDefault();

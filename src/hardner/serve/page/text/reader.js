@@ -9,9 +9,10 @@ import { shownFrom } from "../core/settings.js";
 import { isDone, overlap, pending, stateOf } from "../core/spans.js";
 import { paint, words } from "./paint.js";
 import { pick, picked, show, unpick } from "./cursor.js";
-import { drawRowsWith, forgetRows, idOf, isFull, rowOf, watch } from "./rows.js";
+import { drawRowsWith, forgetRows, idOf, isFull, rowOf, rowsInView, watch } from "./rows.js";
 
 const PAGE = 200;
+const MOST = 1000; // sentences in one answer
 
 /** `{id, name, held_out, total, start, ids}`: the part of a document that is on the page. */
 let open = null;
@@ -207,13 +208,24 @@ export function closeDocument() {
 /** Looks again at what is open, as after a new model; the cursor stays. */
 async function again() {
   if (!open) return;
+  // What is in view is asked for last, as the server tags first what was looked at last.
+  const { start, ids } = open;
+  for (let at = 0; open && at < Math.max(ids.length, 1); at += MOST)
+    await look(start + at, Math.min(MOST, Math.max(ids.length - at, 1)));
+  if (open && ids.length > MOST) await lookHere();
+}
+
+async function lookHere() {
+  const places = rowsInView().map((row) => draft(idOf(row)).sentence.position);
+  if (places.length) await look(places[0], Math.min(MOST, places.at(-1) - places[0] + 1));
+}
+
+async function look(start, limit) {
   const asked = open;
   try {
-    const found = await get(
-      `/api/documents/${asked.id}?start=${asked.start}&limit=${Math.max(asked.ids.length, 1)}`,
-    );
-    know(found.sentences);
+    const found = await get(`/api/documents/${asked.id}?start=${start}&limit=${limit}`);
     if (open !== asked) return;
+    know(found.sentences.filter((sentence) => draft(sentence.id)));
     byId("document-title").textContent = asked.name = found.name;
     byId("held-out").checked = found.held_out;
   } catch (error) {
@@ -235,6 +247,10 @@ on("sentence", (id) => {
 });
 on("refused", () => open && openDocument(open.id).catch(() => closeDocument()));
 on("model", again);
+on("swept", () => {
+  const waits = (row) => draft(idOf(row)).sentence?.predicted === null;
+  if (open && rowsInView().some(waits)) lookHere();
+});
 on("documents", again);
 on("connection", (up) => up && again());
 const redrawAll = () => {

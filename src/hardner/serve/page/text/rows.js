@@ -31,6 +31,9 @@ export const idOf = (row) => Number(row.dataset.id);
 
 export const isFull = (row) => row.dataset.full === "yes";
 
+/** The sentences that have all their words, in order. */
+export const rowsInView = () => [...rows.values()].filter(isFull).sort((a, b) => idOf(a) - idOf(b));
+
 /** The sentence as far away as `by` says, with all its words; undefined behind the last. */
 export function neighbour(row, by) {
   const next = by > 0 ? row.nextElementSibling : row.previousElementSibling;
