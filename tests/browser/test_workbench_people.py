@@ -1,5 +1,6 @@
 """Several people at one project, each in a browser of their own."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import workbench_acts as acts
 from workbench_model import TEXTS
 from workbench_server import Server
 
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
 expect = pytest.importorskip("playwright.sync_api").expect
 
 
@@ -24,9 +26,7 @@ def away(model: Path, tmp_path: Path) -> Iterator[Server]:
 
 def enter(visit: Any, server: Server, name: str) -> Any:
     page = visit(server)
-    page.fill("#door-name", name)
-    with page.expect_navigation():
-        page.click("dialog form .main")
+    acts.enter_as(page, name)
     page.click("#tab-people")
     expect(page.locator("#my-name")).to_have_value(name)
     acts.open_document(page, "paper")
@@ -37,7 +37,8 @@ def people(server: Server) -> dict[str, Any]:
     return dict(server.ask("/api/people"))
 
 
-def test_two_read_alone_and_a_third_decides(visit: Any, away: Server) -> None:
+def test_two_read_alone_and_a_third_decides(visit: Any, away: Server, tmp_path: Path) -> None:
+    """Its screenshot is that of the docs; HARDNER_SCREENSHOTS=1 writes it there."""
     anna, ben = (enter(visit, away, name) for name in ("Anna", "Ben"))
     with anna.expect_navigation(), ben.expect_navigation():
         anna.check("#alone")
@@ -61,6 +62,8 @@ def test_two_read_alone_and_a_third_decides(visit: Any, away: Server) -> None:
     expect(cora.locator(".difference .side h3")).to_have_text(["Anna", "Ben"])
     expect(cora.locator(".difference .side").first).to_contain_text("left artery Symptom")
     expect(cora.get_by_role("button", name="Both")).to_have_count(0)  # as Anna's is all there is
+    images = IMAGES if os.environ.get("HARDNER_SCREENSHOTS") else tmp_path
+    cora.screenshot(path=images / "workbench-difference.png", animations="disabled")
     cora.get_by_role("button", name="Take Ben’s").click()
     expect(cora.locator(".difference")).to_contain_text("1 difference")
     cora.keyboard.press("1")
