@@ -209,6 +209,13 @@ DAMAGE = {
         (90, '', 'undo', 91), (91, '', 'undo', 90)""",
     "a file elsewhere": "INSERT INTO files VALUES (1, '../elsewhere', x'00')",
     "a file of no name": "INSERT INTO files VALUES (1, char(0), x'00')",
+    "a part that is gone": "INSERT INTO files VALUES (1, 'weights', zeroblob(32))",
+    "a reading outside": """INSERT INTO readings (sentence, annotator, state, spans, rejected)
+        VALUES (1, 1, 'labelled', '[[0, 99, 1]]', '[]')""",
+    "a verdict outside": "INSERT INTO verdicts VALUES (1, 0, 99, 1, 1)",
+    "a verdict of no marks": """INSERT INTO events (at, kind, document, sentence, before, after)
+        VALUES ('', 'verdict', 1, 1, '{"spans":[],"none":false,"rejected":[]}', '{}')""",
+    "an annotator that is none": "INSERT INTO events (at, kind, annotator) VALUES ('', 'run', 9)",
     "another default": """PRAGMA writable_schema = ON; UPDATE sqlite_schema
         SET sql = replace(sql, 'DEFAULT 0', 'DEFAULT 1') WHERE name = 'types'""",
     "a result that is none": """INSERT INTO runs (state, started, sentences, mentions, types,

@@ -8,6 +8,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator
+from itertools import pairwise
 
 DIGEST = 32
 """Bytes of a digest."""
@@ -35,7 +36,7 @@ def _cut(data: bytes) -> Iterator[bytes]:
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         edges = {0, len(data)}
     order = sorted(edge for edge in edges if 0 <= edge <= len(data))
-    return (data[start:end] for start, end in zip(order, order[1:], strict=False))
+    return (data[start:end] for start, end in pairwise(order))
 
 
 def stored_files(database: sqlite3.Connection, model: int) -> list[str]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import PureWindowsPath
 from typing import Any
 
+from hardner.serve.blobs import parts_of
+
 _MOST = 2**53 - 1
 """The largest number of a row: beyond it, readers of JSON round."""
 _LONGEST_NAME = 200
@@ -110,6 +112,24 @@ class _Rows:
             _need(_are_texts(_held(row, "labels")), row)
         for row in self.database.execute("SELECT name FROM files"):
             _need(_lies_inside(row["name"]), row)
+        if self.database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'readings'").fetchone():
+            self._check_people()
+
+    def _check_people(self) -> None:
+        """What projects hold since annotators have names and files are in parts."""
+        people = {row["id"] for row in self._every("annotators")}
+        _need(1 in people, None)
+        for row in self.database.execute("SELECT id, annotator FROM events"):
+            _need(row["annotator"] in people, row)
+        for row in self._every("readings"):
+            size = self.tokens[row["sentence"]]
+            _need(all(self._are_marks(_held(row, n), size) for n in ("spans", "rejected")), row)
+        for row in self._every("verdicts"):
+            size = self.tokens[row["sentence"]]
+            _need(self._are_marks([[row["start"], row["stop"], row["type"]]], size), row)
+        stored = {digest for (digest,) in self.database.execute("SELECT digest FROM blobs")}
+        for row in self.database.execute("SELECT name, data FROM files"):
+            _need(set(parts_of(row["data"])) <= stored, row)
 
     def _every(self, table: str) -> sqlite3.Cursor:
         return self.database.execute(f"SELECT * FROM {table} ORDER BY 1")
@@ -133,6 +153,17 @@ class _Rows:
         match row["kind"]:
             case "label":
                 return row["sentence"] in self.tokens and self._are_labels(side, row["sentence"])
+            case "verdict":
+                said = side.get("verdicts")
+                return (
+                    row["sentence"] in self.tokens
+                    and self._are_labels(side, row["sentence"])
+                    and isinstance(said, list)
+                    and said != []
+                    and all(isinstance(one, list) and len(one) == 2 for one in said)
+                    and self._are_marks([mark for mark, _ in said], self.tokens[row["sentence"]])
+                    and all(wanted in (None, True, False) for _, wanted in said)
+                )
             case "untype":
                 held = side.get("sentences")
                 return (
@@ -168,9 +199,9 @@ class _Rows:
         )
 
 
-def _need(fits: bool, row: sqlite3.Row) -> None:
+def _need(fits: bool, row: sqlite3.Row | None) -> None:
     if not fits:
-        raise Damaged(f"row {row[0]}")
+        raise Damaged(f"row {row[0] if row else 1}")
 
 
 def _held(row: sqlite3.Row, column: str) -> Any:
