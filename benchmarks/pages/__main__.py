@@ -22,6 +22,7 @@ import reliability
 import scale
 import suggest
 import tagging
+import workbench
 
 ROOT = Path(__file__).parents[2]
 START, END = "<!-- figures: made by benchmarks/pages -->\n", "<!-- end of figures -->"
@@ -35,6 +36,7 @@ PAGES = {
     "docs/model-card.md": bundled.page,
     "docs/limitations.md": forecast.page,
     "docs/reliability.md": reliability.page,
+    "docs/workbench.md": workbench.page,
     "results/ablation.md": ablation.page,
 }
 DRAWN = {"docs/images/headline.svg": picture.svg}

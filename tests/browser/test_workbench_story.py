@@ -1,7 +1,6 @@
 """From an empty project to a labelled, adapted and exported model, as a reader goes."""
 
 import io
-import os
 import re
 import zipfile
 from pathlib import Path
@@ -14,18 +13,14 @@ from workbench_server import Server
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
 ADAPTED = 120_000
 
 
 def test_from_nothing_to_a_model(visit: Any, model: Path, tmp_path: Path) -> None:
     """Its screenshots are those of the docs; HARDNER_SCREENSHOTS=1 writes them there."""
-    images = IMAGES if os.environ.get("HARDNER_SCREENSHOTS") else tmp_path
 
     def shot(name: str) -> None:
-        if images == IMAGES:
-            _quiet(page)
-        page.screenshot(path=images / f"workbench-{name}.png", animations="disabled")
+        acts.picture(page, name, tmp_path)
 
     with Server(tmp_path / "devices.db", model) as server:
         page = visit(server, accept_downloads=True, color_scheme="light")
@@ -146,9 +141,3 @@ def _download(page: Any, name: str) -> bytes:
     with page.expect_download() as coming:
         page.get_by_role("link", name=name, exact=True).click()
     return Path(coming.value.path()).read_bytes()
-
-
-def _quiet(page: Any) -> None:
-    """Waits until the notes have gone."""
-    page.mouse.move(0, 0)
-    expect(page.locator(".toast.good")).to_have_count(0)

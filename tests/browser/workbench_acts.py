@@ -1,6 +1,44 @@
 """What a reader does at the workbench, and what is then on the page."""
 
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+Predicted = Mapping[int, Sequence[tuple[int, int, str, float]]]
+"""Spans of a model, with scores, by the number of their sentence."""
+
+
+def picture(page: Any, name: str, folder: Path) -> None:
+    """A screenshot; HARDNER_SCREENSHOTS=1 makes it that of the docs, once the notes have gone."""
+    if os.environ.get("HARDNER_SCREENSHOTS"):
+        folder = IMAGES
+        page.mouse.move(0, 0)
+        page.locator(".toast.good").first.wait_for(state="detached")
+    page.screenshot(path=folder / f"workbench-{name}.png", animations="disabled")
+
+
+def swept(server: Any) -> None:
+    """Waits until the model has looked at every sentence."""
+    ends = time.monotonic() + 60
+    while (sweep := server.ask("/api/status")["sweep"])["done"] < sweep["total"]:
+        assert time.monotonic() < ends, "waited too long for predictions"
+        time.sleep(0.1)
+
+
+def suggest(project: Path, found: Predicted) -> None:
+    """Has the model of a project suggest these spans, and no others."""
+    with closing(sqlite3.connect(project, timeout=30)) as database, database:
+        database.execute("UPDATE predictions SET spans = '[]', suggested = 0, disagrees = 0")
+        database.executemany(
+            "UPDATE predictions SET spans = ?, suggested = 1 WHERE sentence = ?",
+            [(json.dumps(spans), number) for number, spans in found.items()],
+        )
 
 
 def enter_as(page: Any, name: str) -> None:

@@ -265,7 +265,10 @@ def test_a_very_long_sentence_is_cut_outside_its_mentions(http):
 def test_mentions_that_cannot_be_kept_are_said(http):
     body = {"documents": [{"text": "A stent.", "entities": [{"start": 3, "end": 7, "label": "X"}]}]}
     answer = http.post("/api/documents", json=body).json()
-    assert (answer["mentions"], len(answer["warnings"])) == (0, 1)
+    assert answer["mentions"] == 1 and "kept and shown" in answer["warnings"][0]
+    body["documents"][0]["entities"][0] |= {"start": 1, "end": 2}
+    answer = http.post("/api/documents", json=body).json()
+    assert answer["mentions"] == 0 and "' ' is empty; left out" in answer["warnings"][0]
     body["documents"][0]["entities"][0]["end"] = 70
     assert http.post("/api/documents", json=body).status_code == 422
 

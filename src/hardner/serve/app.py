@@ -21,7 +21,7 @@ import hardner
 from hardner.errors import HardnerError
 from hardner.serve.errors import DISK_FULL, Missing, Refused, is_disk_full
 from hardner.serve.guard import LOOPBACK, NamedAnnotator, RequestGuard
-from hardner.serve.routes import documents, labels, models, people, project
+from hardner.serve.routes import documents, labels, models, people, project, review
 from hardner.serve.workbench import Workbench
 
 _PAGE = Path(__file__).with_name("page")
@@ -67,7 +67,7 @@ def create_routes() -> FastAPI:
         redoc_url=None,
         responses={status: {"model": ErrorAnswer} for status in _ERRORS},
     )
-    for part in (project, documents, labels, people, models):
+    for part in (project, documents, labels, people, models, review):
         app.include_router(part.router)
     _add_page(app)
     app.add_middleware(NamedAnnotator)

@@ -49,12 +49,12 @@ def read_stored(database: sqlite3.Connection, model: int, name: str) -> Iterator
     (digests,) = database.execute(
         "SELECT data FROM files WHERE model = ? AND name = ?", (model, name)
     ).fetchone()
-    for digest in parts_of(digests):
+    for digest in digests_of(digests):
         (part,) = database.execute("SELECT data FROM blobs WHERE digest = ?", (digest,)).fetchone()
         yield part
 
 
-def parts_of(digests: bytes) -> list[bytes]:
+def digests_of(digests: bytes) -> list[bytes]:
     return [digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST)]
 
 
@@ -64,7 +64,7 @@ def drop_stored(database: sqlite3.Connection, model: int) -> None:
     used = {
         digest
         for (digests,) in database.execute("SELECT data FROM files")
-        for digest in parts_of(digests)
+        for digest in digests_of(digests)
     }
     for (digest,) in database.execute("SELECT digest FROM blobs").fetchall():
         if digest not in used:

@@ -23,7 +23,7 @@ _SCHEMA = sorted(Path(__file__).with_name("schema").glob("*.sql"), key=lambda pa
 """A file for each version: the tables of the first, and what takes a project to the next."""
 
 _DAMAGED = "is damaged; go on with a copy from before"
-_CUT_FILES = 3  # the first version that holds the files of models in parts
+_CUT_FILES = 4  # the first version that holds the files of models in parts
 
 acting_name: ContextVar[str] = ContextVar("acting_name", default="")
 """The name of the annotator on whose behalf the project is used, set for each request; without

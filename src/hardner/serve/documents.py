@@ -9,10 +9,11 @@ from typing import Any
 from hardner.schemes import non_overlapping
 from hardner.serve.database import Database, compact_json, record_event
 from hardner.serve.errors import only
+from hardner.serve.loose import add_loose, is_kept
 from hardner.serve.mention_types import ensure_types, type_numbers
 from hardner.serve.sentences import PARTLY
 from hardner.text import Problem, sentences
-from hardner.types import Document, Sentence, Span
+from hardner.types import Document, Entity, Sentence, Span
 
 _LONGEST = 400  # tokens of a sentence; a longer one is shown and labelled in parts
 _WORD = re.compile(r"\w+")
@@ -20,6 +21,8 @@ HAS_LABELS = "EXISTS (SELECT 1 FROM sentences WHERE document = documents.id AND 
 """Condition on a document: a sentence of it is labelled, or marked as holding no mention."""
 HAS_PARTIAL = f"documents.id IN (SELECT document FROM sentences WHERE {PARTLY})"
 """Condition on a document: a sentence of it is partly reviewed."""
+HAS_LOOSE = "documents.id IN (SELECT document FROM loose_pieces)"
+"""Condition on a document: a mention of it does not fit the words of a sentence."""
 # CROSS JOIN keeps SQLite to this order of the tables, in which the indexes serve.
 _PREDICTED = """id IN (SELECT document FROM current_predictions CROSS JOIN sentences
                 ON sentences.id = sentence WHERE {})"""
@@ -40,6 +43,8 @@ _FILTERS = {
 def prepare_document(document: Document, labelled: bool = False) -> tuple[Document, list[str]]:
     """Split a document into sentences, align its mentions to their tokens, and warn of losses.
 
+    Of its entities, those stay that no tokens of one sentence can stand for.
+
     Sentences without a label hold no mention if the document is labelled, as it is with mentions;
     otherwise they are open. A sentence that says itself how far it was labelled is believed.
     """
@@ -47,18 +52,27 @@ def prepare_document(document: Document, labelled: bool = False) -> tuple[Docume
         document = replace(document, sentences=())
     warnings: list[str] = []
 
-    def left_out(problem: Problem) -> None:
-        warnings.append(f"{document.id}: {problem.entity.text!r} {problem.reason}; left out")
+    loose: list[Entity] = []
+
+    def apart(problem: Problem) -> None:
+        if is_kept(problem):
+            loose.append(problem.entity)
+        else:
+            warnings.append(f"{document.id}: {problem.entity.text!r} {problem.reason}; left out")
 
     held: list[Sentence] = []
-    for sentence in sentences(document, left_out):
+    own = sentences(document, apart)
+    if own is document.sentences:  # what their spans do not stand for is kept all the same
+        bare = tuple(replace(sentence, spans=()) for sentence in own)
+        sentences(replace(document, sentences=bare), apart)
+    for sentence in own:
         kept = _longest_of_each_label(sentence.spans)
         if count := len(sentence.spans) - len(kept):
             warnings.append(f"{sentence.id}: {count} within another of its type; left out")
         held += _cut(replace(sentence, spans=kept))
     state = "done" if labelled or any(sentence.spans for sentence in held) else "open"
     stated = tuple(replace(one, state=one.state or state) for one in held)
-    return replace(document, sentences=stated), warnings
+    return replace(document, entities=tuple(loose), sentences=stated), warnings
 
 
 def _longest_of_each_label(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -93,7 +107,9 @@ def add_documents(
 ) -> dict[str, Any]:
     """Add prepared documents, at least one, with their labels; returns what was added."""
     every = [sentence for document in prepared for sentence in document.sentences]
-    new_types = ensure_types(database, sorted({s.label for one in every for s in one.spans}))
+    labels = {s.label for one in every for s in one.spans}
+    labels |= {entity.label for document in prepared for entity in document.entities}
+    new_types = ensure_types(database, sorted(labels))
     types = type_numbers(database)
     (last,) = database.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()
     for number, document in enumerate(prepared, last + 1):
@@ -110,6 +126,7 @@ def add_documents(
                 for position, sentence in enumerate(document.sentences)
             ),
         )
+        add_loose(database, number, document.entities, types)
     database.execute(
         """INSERT INTO readings (sentence, annotator, state, spans, rejected)
            SELECT id, ?, state, spans, rejected FROM sentences
@@ -123,7 +140,8 @@ def add_documents(
         "last": last + len(prepared),
         "sentences": len(every),
         "labelled": sum(sentence.is_done for sentence in every),
-        "mentions": sum(len(sentence.spans) for sentence in every),
+        "mentions": sum(len(sentence.spans) for sentence in every)
+        + sum(len(document.entities) for document in prepared),
         "types": new_types,
     }
 
@@ -138,6 +156,12 @@ def _sentence_row(sentence: Sentence, types: dict[str, int]) -> tuple[int, int, 
     return start, stop, compact_json(tokens), state, compact_json(marks)
 
 
+def full_text_query(words: str) -> str:
+    """What the full-text search understands; empty where there is no word in it."""
+    # Quoted, words are no operators of the full-text search; the star matches beginnings.
+    return " ".join(f'"{word}"*' for word in _WORD.findall(words))
+
+
 def list_documents(
     database: Database, query: str, which: str, after: int, offset: int, limit: int
 ) -> dict[str, Any]:
@@ -147,8 +171,7 @@ def list_documents(
     if which == "unread":
         values["annotator"] = database.annotator
     if query.strip():
-        # Quoted, words are no operators of the full-text search; the star matches beginnings.
-        values["words"] = " ".join(f'"{word}"*' for word in _WORD.findall(query))
+        values["words"] = full_text_query(query)
         if not values["words"]:
             return {"total": 0, "documents": [], "next": None}
         where += " AND id IN (SELECT rowid FROM words WHERE words MATCH :words)"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import PureWindowsPath
 from typing import Any
 
-from hardner.serve.blobs import parts_of
+from hardner.serve.blobs import digests_of
 
 _MOST = 2**53 - 1
 """The largest number of a row: beyond it, readers of JSON round."""
@@ -129,7 +129,7 @@ class _Rows:
             _need(self._are_marks([[row["start"], row["stop"], row["type"]]], size), row)
         stored = {digest for (digest,) in self.database.execute("SELECT digest FROM blobs")}
         for row in self.database.execute("SELECT name, data FROM files"):
-            _need(set(parts_of(row["data"])) <= stored, row)
+            _need(set(digests_of(row["data"])) <= stored, row)
 
     def _every(self, table: str) -> sqlite3.Cursor:
         return self.database.execute(f"SELECT * FROM {table} ORDER BY 1")
@@ -153,6 +153,19 @@ class _Rows:
         match row["kind"]:
             case "label":
                 return row["sentence"] in self.tokens and self._are_labels(side, row["sentence"])
+            case "labels":
+                return self._are_many(side.get("sentences"))
+            case "type":
+                looks = {"name": str, "key": str, "colour": int, "guideline": str, "removed": bool}
+                return side.get("id") in self.types and all(
+                    isinstance(side.get(name), kind) for name, kind in looks.items()
+                )
+            case "note":
+                places = [side.get("start"), side.get("end")]
+                held = _are_integers(places) and isinstance(side.get("text"), str)
+                return held and row["sentence"] in self.tokens
+            case "loose":
+                return isinstance(side.get("number"), int) and isinstance(side.get("removed"), bool)
             case "verdict":
                 said = side.get("verdicts")
                 return (
@@ -165,15 +178,10 @@ class _Rows:
                     and all(wanted in (None, True, False) for _, wanted in said)
                 )
             case "untype":
-                held = side.get("sentences")
                 return (
                     side.get("type") in self.types
                     and isinstance(side.get("removed"), bool)
-                    and isinstance(held, dict)
-                    and all(
-                        number.isdecimal() and self._are_labels(labels, int(number))
-                        for number, labels in held.items()
-                    )
+                    and self._are_many(side.get("sentences"))
                 )
             case "document" | "remove":
                 kinds = {"name": str, "held_out": int, "removed": int}
@@ -181,6 +189,13 @@ class _Rows:
                     name in kinds and isinstance(value, kinds[name]) for name, value in side.items()
                 )
         return False
+
+    def _are_many(self, held: Any) -> bool:
+        """Whether that is labels by the number of their sentence."""
+        return isinstance(held, dict) and all(
+            number.isdecimal() and self._are_labels(labels, int(number))
+            for number, labels in held.items()
+        )
 
     def _are_labels(self, side: Any, sentence: int) -> bool:
         size = self.tokens.get(sentence)

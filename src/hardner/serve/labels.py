@@ -1,36 +1,31 @@
-"""The labels of a sentence: set with a version check, undone and redone, and their history."""
+"""The labels of sentences: set with a version check, many at once, and removed with their type."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from hardner.serve.database import Database, compact_json, find_event, record_event, undo_tops
-from hardner.serve.documents import set_document
+from hardner.serve.database import Database, compact_json, record_event
 from hardner.serve.errors import Conflict, Refused
+from hardner.serve.loose import TOUCHED
 from hardner.serve.mention_types import find_type, restore_types, type_names, type_numbers
 from hardner.serve.predictions import compare_sentences, compare_type
 from hardner.serve.readings import (
     Mark,
     SentenceRow,
-    annotator_names,
     as_read,
     decide,
     keep_reading,
     merge_readings,
-    set_verdicts,
 )
 from hardner.serve.sentences import (
     find_sentence,
+    find_sentences,
     select_sentences,
-    show_marks,
     to_sentence,
     token_offsets,
 )
 from hardner.types import Sentence
-
-_MENTION = 60  # characters of a mention in the description of an event
 
 
 class SentenceLabels(NamedTuple):
@@ -52,7 +47,7 @@ class SentenceLabels(NamedTuple):
         return cls(spans, row["state"] == "none", rejected, partial)
 
     @classmethod
-    def of_event(cls, held: dict[str, Any]) -> "SentenceLabels":
+    def of_event(cls, held: Mapping[str, Any]) -> "SentenceLabels":
         """What a side of an event says, which may come from before labels could be partial."""
         spans, rejected = _marks(held["spans"]), _marks(held["rejected"])
         return cls(spans, held["none"], rejected, held.get("partial", False))
@@ -117,14 +112,14 @@ def _check(labels: SentenceLabels, tokens: int, types: dict[int, str]) -> None:
 
 def set_labels(database: Database, number: int, version: int, labels: SentenceLabels) -> None:
     """Set the labels of a sentence, if it still has the version that the user saw."""
-    row = _as_seen(database, number)
+    (row,) = as_read(database, [find_sentence(database, number)])
     if row["version"] != version:
         raise Conflict("the sentence was changed elsewhere; this is how it is now")
     types = {number: name for name, number in type_numbers(database).items()}
     _check(labels, len(token_offsets(row)), types)
     before = SentenceLabels.of_row(row)
     if before != labels:
-        _write(database, {number: labels})
+        write_labels(database, {number: labels})
         record_event(
             database,
             "label",
@@ -135,19 +130,42 @@ def set_labels(database: Database, number: int, version: int, labels: SentenceLa
         )
 
 
-def _as_seen(database: Database, number: int) -> SentenceRow:
-    (row,) = as_read(database, [find_sentence(database, number)])
-    return row
+def labels_as_seen(database: Database, numbers: Iterable[int]) -> dict[int, SentenceLabels]:
+    """What the annotator sees of sentences: their labels, or, reading alone, their own."""
+    rows = as_read(database, find_sentences(database, [*numbers]))
+    return {row["id"]: SentenceLabels.of_row(row) for row in rows}
 
 
-def _write(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
+def set_many(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
+    """Set the labels of many sentences as one change, which one undo takes back."""
+    rows = {row["id"]: row for row in as_read(database, find_sentences(database, [*wanted]))}
+    before = {number: SentenceLabels.of_row(row) for number, row in rows.items()}
+    after = {number: wanted[number] for number in rows if wanted[number] != before[number]}
+    types = {number: name for name, number in type_numbers(database).items()}
+    for number, labels in after.items():
+        _check(labels, len(token_offsets(rows[number])), types)
+    if after:
+        write_labels(database, after)
+        then, now = (
+            {"sentences": {number: side[number]._asdict() for number in after}}
+            for side in (before, after)
+        )
+        record_event(database, "labels", before=then, after=now)
+
+
+def labels_of_side(side: Mapping[str, Any]) -> dict[int, SentenceLabels]:
+    """The labels of many sentences, as a side of an event holds them."""
+    return {int(n): SentenceLabels.of_event(held) for n, held in side["sentences"].items()}
+
+
+def write_labels(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
     """Set what the annotator says of sentences, and what these hold by that."""
     _restore_types_of(database, wanted)
     for number, labels in wanted.items():
         keep_reading(database, number, labels.state, labels.spans, labels.rejected)
     if database.alone:
         wanted = {number: SentenceLabels(*merge_readings(database, number)) for number in wanted}
-    _set(database, wanted)
+    _set_labels(database, wanted)
 
 
 def _restore_types_of(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
@@ -155,7 +173,7 @@ def _restore_types_of(database: Database, wanted: Mapping[int, SentenceLabels]) 
     restore_types(database, {mark[2] for own in every for mark in (*own.spans, *own.rejected)})
 
 
-def _set(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
+def _set_labels(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
     """Set the labels of sentences, whoever said so."""
     _restore_types_of(database, wanted)
     database.executemany(
@@ -169,6 +187,11 @@ def _set(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
     compare_sentences(database, [*wanted])
 
 
+def set_as_merged(database: Database, number: int) -> None:
+    """Set the labels of a sentence to what its readings and verdicts come to."""
+    _set_labels(database, {number: SentenceLabels(*merge_readings(database, number))})
+
+
 def decide_difference(
     database: Database, number: int, marks: Sequence[Mark], wanted: set[Mark]
 ) -> None:
@@ -177,7 +200,7 @@ def decide_difference(
     before = SentenceLabels.of_row(row)
     decide(database, number, marks, wanted)
     after = SentenceLabels(*merge_readings(database, number))
-    _set(database, {number: after})
+    set_as_merged(database, number)
     sides = (
         labels._asdict() | {"verdicts": [[mark, verdict] for mark, verdict in said]}
         for labels, said in (
@@ -206,126 +229,27 @@ def remove_type(database: Database, number: int, with_labels: bool) -> None:
         {"type": number, "removed": removed, "sentences": {n: s._asdict() for n, s in own.items()}}
         for removed, own in ((False, before), (True, after))
     ]
-    _set_type(database, sides[1])
+    set_type_labels(database, sides[1])
     record_event(database, "untype", before=sides[0], after=sides[1])
 
 
-def _set_type(database: Database, side: dict[str, Any]) -> None:
+def set_type_labels(database: Database, side: Mapping[str, Any]) -> None:
+    """Remove a type or bring it back, with the labels of a side of that event."""
     number = side["type"]
     if side["removed"]:
         database.execute("UPDATE types SET removed = 1 WHERE id = ?", (number,))
     else:
         restore_types(database, [number])
-    held = side["sentences"].items()
-    _set(database, {int(n): SentenceLabels.of_event(labels) for n, labels in held})
+    _set_labels(database, labels_of_side(side))
     compare_type(database, type_names(database)[number])
 
 
-def take_step(
-    database: Database, kind: Literal["undo", "redo"], expected: int | None
-) -> sqlite3.Row:
-    """Undo the last change, or redo what was undone last; returns the new event.
-
-    ``expected`` is the event that the user wants to undo or redo, if known.
-    """
-    top = undo_tops(database)[kind]
-    if top is None:
-        raise Conflict(f"there is nothing to {kind}")
-    if expected not in (None, top):
-        raise Conflict(f"something else would be the next {kind} now")
-    change = _change_of(database, find_event(database, top))
-    names = ("after", "before") if kind == "undo" else ("before", "after")
-    left, side = (json.loads(change[name]) for name in names)
-    document, sentence = change["document"], change["sentence"]
-    if change["kind"] == "label":
-        now = SentenceLabels.of_row(_as_seen(database, sentence))
-        then = now.turned(SentenceLabels.of_event(left), SentenceLabels.of_event(side))
-        _write(database, {sentence: then})
-    elif change["kind"] == "verdict":
-        said = ((tuple(mark), wanted) for mark, wanted in side["verdicts"])
-        set_verdicts(database, sentence, said)
-        _set(database, {sentence: SentenceLabels(*merge_readings(database, sentence))})
-    elif change["kind"] == "untype":
-        _set_type(database, side)
-    else:
-        set_document(database, document, side)
-    event = record_event(database, kind, document=document, sentence=sentence, target=top)
-    return find_event(database, event)
-
-
-def _change_of(database: Database, event: sqlite3.Row) -> sqlite3.Row:
-    """The change that an event makes, takes back or makes again."""
-    while event["target"] is not None:
-        event = find_event(database, event["target"])
-    return event
-
-
-def label_history(database: Database, number: int) -> list[dict[str, Any]]:
-    """The events of a sentence, newest first, with its labels after each."""
-    find_sentence(database, number)
-    rows = database.execute("SELECT * FROM events WHERE sentence = ? ORDER BY id DESC", (number,))
-    events = []
-    for row in rows:
-        side = "before" if row["kind"] == "undo" else "after"
-        then = SentenceLabels.of_event(json.loads(_change_of(database, row)[side]))._asdict()
-        then |= {name: show_marks(then[name]) for name in ("spans", "rejected")}
-        events.append(show_event(database, row) | then)
-    return events
-
-
 def labelled_sentences(database: Database, held_out: bool) -> list[Sentence]:
-    """The labelled sentences to learn from, or those held out to score on."""
+    """The labelled sentences to learn from, or those held out to score on.
+
+    Without those of which words alone cannot tell all mentions.
+    """
     names = type_names(database)
-    where = "NOT removed AND held_out = ? AND state <> 'open' ORDER BY sentences.id"
+    where = f"""NOT removed AND held_out = ? AND state <> 'open' AND NOT {TOUCHED}
+        ORDER BY sentences.id"""
     return [to_sentence(row, names) for row in select_sentences(database, where, held_out)]
-
-
-def show_event(database: Database, event: sqlite3.Row) -> dict[str, Any]:
-    """An event as the page gets it, with who did what, in words."""
-    shown = {name: event[name] for name in ("id", "at", "kind", "document", "sentence")}
-    shown["by"] = annotator_names(database)[event["annotator"]]
-    return {**shown, "what": _describe(database, _change_of(database, event))}
-
-
-def show_undo(database: Database) -> dict[str, Any]:
-    """What the next undo and redo act on."""
-    return {
-        kind: None if top is None else show_event(database, find_event(database, top))
-        for kind, top in undo_tops(database).items()
-    }
-
-
-def _describe(database: Database, change: sqlite3.Row) -> str:
-    if change["before"] is None:
-        return str(change["kind"])
-    sides = [json.loads(change[side]) for side in ("before", "after")]
-    if change["kind"] == "untype":
-        return f"delete the type {type_names(database)[sides[0]['type']]}"
-    if change["kind"] == "verdict":
-        mark, _ = sides[1]["verdicts"][0]
-        return f"decide on {_mention(database, change['sentence'], mark)}"
-    if change["kind"] != "label":
-        row = database.execute("SELECT name FROM documents WHERE id = ?", (change["document"],))
-        verb = "remove" if change["kind"] == "remove" else "change"
-        return f"{verb} the document {row.fetchone()['name']}"
-    before, after = map(SentenceLabels.of_event, sides)
-    if before.none != after.none and not before.spans:
-        return "mark as no entity" if after.none else "unmark no entity"
-    for verb, one, other in (
-        ("label", after.spans, before.spans),
-        ("unlabel", before.spans, after.spans),
-        ("reject", after.rejected, before.rejected),
-        ("take back the rejection of", before.rejected, after.rejected),
-    ):
-        if new := sorted(set(one) - set(other)):
-            mention = _mention(database, change["sentence"], new[0])
-            more = f" and {len(new) - 1} more" if len(new) > 1 else ""
-            return f"{verb} {mention}{more}"
-    return "mark as partly reviewed" if after.partial else "mark as done"
-
-
-def _mention(database: Database, sentence: int, mark: Mark) -> str:
-    row = select_sentences(database, "sentences.id = ?", sentence).fetchone()
-    offsets, (first, end, number) = token_offsets(row), mark
-    text = row["text"][offsets[first][0] : offsets[end - 1][1]]
-    return f'"{text[:_MENTION]}" {type_names(database)[number]}'

@@ -1,7 +1,7 @@
 """The mention types of a project: a name, a key to press and a colour each."""
 
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hardner.serve.database import Database, record_event
@@ -39,6 +39,14 @@ def add_type(
     if name in type_numbers(database):
         raise Conflict(f"there is a type {name} already")
     # A removed type of this name comes back under its old number, which old events refer to.
+    _insert(database, name, key, colour)
+    number = type_numbers(database)[name]
+    after = _look(database, number)
+    record_event(database, "type", before=after | {"removed": True}, after=after)
+    return find_type(database, number)
+
+
+def _insert(database: Database, name: str, key: str | None, colour: int | None) -> None:
     database.execute(
         """INSERT INTO types (name, key, colour) VALUES (?, ?, ?)
            ON CONFLICT (name) DO UPDATE SET key = excluded.key, colour = excluded.colour,
@@ -49,32 +57,58 @@ def add_type(
             _free_colour(database) if colour is None else colour,
         ),
     )
-    record_event(database, "type")
-    return find_type(database, type_numbers(database)[name])
 
 
 def ensure_types(database: Database, wanted: Iterable[str]) -> list[dict[str, Any]]:
     """Add those of these types that do not exist yet; returns the new ones."""
-    known = type_numbers(database)
-    return [add_type(database, name) for name in wanted if name not in known]
+    new = [name for name in wanted if name not in type_numbers(database)]
+    for name in new:
+        _insert(database, name, None, None)
+    if new:  # they come with documents that use them, so no undo takes them away
+        record_event(database, "type")
+    types = type_numbers(database)
+    return [find_type(database, types[name]) for name in new]
 
 
-def change_type(
-    database: Database, number: int, name: str | None, key: str | None, colour: int | None
-) -> dict[str, Any]:
-    """Change a type's name, key or colour; None leaves it as it is."""
+def change_type(database: Database, number: int, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Change a type's name, key, colour or guideline."""
     old = find_type(database, number)
-    if name is not None and name != old["name"] and name in type_names(database).values():
+    name, key = changes.get("name", old["name"]), changes.get("key", old["key"])
+    if name != old["name"] and name in type_names(database).values():
         raise Conflict(f"there is, or was, a type {name} already")
-    if key is not None and key != old["key"]:
+    if key != old["key"]:
         _unused(database, key)
-    database.execute(
-        """UPDATE types SET name = coalesce(?, name), key = coalesce(?, key),
-           colour = coalesce(?, colour) WHERE id = ?""",
-        (name, key, colour, number),
-    )
-    record_event(database, "type")
+    before = _look(database, number)
+    after = {**before, **changes}
+    if after != before:
+        set_type(database, after)
+        record_event(database, "type", before=before, after=after)
     return find_type(database, number)
+
+
+def _look(database: Database, number: int) -> dict[str, Any]:
+    """A type as its table has it."""
+    row = database.execute("SELECT * FROM types WHERE id = ?", (number,)).fetchone()
+    return {**dict(row), "removed": bool(row["removed"])}
+
+
+def set_type(database: Database, look: Mapping[str, Any]) -> tuple[str, str]:
+    """Make a type look so, without an event; returns its names before and after.
+
+    A type that labels use is not removed, and a key that is another's by now is replaced.
+    """
+    before, number = _look(database, look["id"]), look["id"]
+    used = find_type(database, number)["spans"] if not before["removed"] else 0
+    database.execute("UPDATE types SET removed = 1 WHERE id = ?", (number,))
+    key = look["key"] if look["key"] not in _taken_keys(database) else None
+    new = {**look, "removed": look["removed"] and not used}
+    new["key"] = _free_key(database, look["name"]) if key is None else key
+    database.execute(
+        """UPDATE types SET name = :name, key = :key, colour = :colour, guideline = :guideline,
+           removed = :removed WHERE id = :id""",
+        new,
+    )
+    return before["name"], look["name"]
 
 
 def restore_types(database: Database, used: Iterable[int]) -> None:
@@ -90,7 +124,8 @@ def restore_types(database: Database, used: Iterable[int]) -> None:
 
 
 def _taken_keys(database: Database) -> set[str]:
-    return {row["key"] for row in database.execute("SELECT key FROM types WHERE NOT removed")}
+    rows = database.execute("SELECT key FROM types WHERE NOT removed AND key <> ''")
+    return {row["key"] for row in rows}
 
 
 def _unused(database: Database, key: str) -> str:
@@ -100,13 +135,10 @@ def _unused(database: Database, key: str) -> str:
 
 
 def _free_key(database: Database, name: str) -> str:
-    """The first free letter of the name, else any free key."""
+    """The first free letter of the name, else any free key; "" where none is left."""
     taken = _taken_keys(database)
     own = "".join(letter for letter in name.lower() if letter in string.ascii_lowercase)
-    for key in own + _KEYS:
-        if key not in taken:
-            return key
-    raise Conflict(f"no key is left for {name}: there can be {len(_KEYS)} types")
+    return next((key for key in own + _KEYS if key not in taken), "")
 
 
 def _free_colour(database: Database) -> int:

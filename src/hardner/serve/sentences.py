@@ -2,11 +2,13 @@
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hardner.serve.database import Database
 from hardner.serve.errors import only
+from hardner.serve.loose import show_loose
 from hardner.serve.mention_types import type_numbers
 from hardner.serve.models import current_model_number
 from hardner.serve.readings import SentenceRow, as_read
@@ -19,12 +21,15 @@ PARTLY = "state = 'open' AND (spans <> '[]' OR rejected <> '[]')"
 """Condition on a sentence: some of its mentions were reviewed."""
 
 
-def select_sentences(database: Database, where: str, *values: Any) -> sqlite3.Cursor:
-    """The sentences that meet a condition, which may end in an order."""
+def select_sentences(database: Database, where: str, *values: Any, **named: Any) -> sqlite3.Cursor:
+    """The sentences that meet a condition, which may end in an order.
+
+    The values stand for its question marks, or for its names.
+    """
     return database.execute(
         f"""SELECT {_COLUMNS} FROM documents JOIN sentences ON document = documents.id
             WHERE {where}""",
-        values,
+        named or values,
     )
 
 
@@ -68,6 +73,8 @@ def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict
     )
     predicted = {row["sentence"]: row for row in predictions}
     types, readers = type_numbers(database), _readers(database, numbers)
+    loose = show_loose(database, rows, {row["id"]: json.loads(row["tokens"]) for row in rows})
+    notes = _notes(database, rows)
     shown, stops = [], {row["id"]: row["stop"] for row in rows}
     for row in as_read(database, rows):
         own, text, offsets = predicted.get(row["id"]), row["text"], token_offsets(row)
@@ -87,9 +94,24 @@ def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict
                 "disagrees": flags[1],
                 "readers": readers.get(row["id"], []),
                 "hardness": own["hardness"] if own else None,
+                "loose": loose.get(row["id"], []),
+                "notes": notes.get(row["id"], []),
             }
         )
     return shown
+
+
+def _notes(database: Database, rows: Sequence[sqlite3.Row]) -> dict[int, list[dict[str, Any]]]:
+    """The notes on words, by sentence."""
+    notes = database.execute(
+        """SELECT sentence, start, stop AS "end", text FROM json_each(?)
+           CROSS JOIN notes ON sentence = value ORDER BY sentence, start, stop""",
+        (json.dumps([row["id"] for row in rows]),),
+    )
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for note in notes:
+        found[note["sentence"]].append({name: note[name] for name in ("start", "end", "text")})
+    return found
 
 
 def _readers(database: Database, numbers: str) -> dict[int, list[str]]:
@@ -112,14 +134,16 @@ def compare_row(
     """Whether the model suggests something in a sentence, and whether it disagrees.
 
     An open sentence has suggestions if the model finds a mention that was not answered. A labelled
-    one disagrees if the model finds other mentions, of the types that it knows.
+    one disagrees if the model finds other mentions, of the types that it knows, than those that
+    were labelled or rejected.
     """
     marks = {(s, e, types[label]) for s, e, label, _ in json.loads(found) if label in types}
     if row["state"] == "open":
         answered = json.loads(row["rejected"]) + json.loads(row["spans"])
         return bool(marks - set(map(tuple, answered))), False
     known = {types[label] for label in json.loads(labels) if label in types}
-    return False, marks != {tuple(mark) for mark in json.loads(row["spans"]) if mark[2] in known}
+    gold = {tuple(mark) for mark in json.loads(row["spans"]) if mark[2] in known}
+    return False, marks - set(map(tuple, json.loads(row["rejected"]))) != gold
 
 
 def shown_state(row: SentenceRow) -> str:

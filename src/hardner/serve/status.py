@@ -3,10 +3,12 @@
 from typing import Any
 
 from hardner.serve.database import Database, last_event
-from hardner.serve.labels import show_undo
+from hardner.serve.history import show_undo
+from hardner.serve.loose import count_loose
 from hardner.serve.models import current_model
 from hardner.serve.runs import newest_run
 
+_OF_DOCUMENTS = "'add', 'document', 'remove', 'untype', 'labels', 'loose'"
 _MOST_CHANGED = 500  # sentences that are named as changed
 
 
@@ -18,7 +20,7 @@ def project_status(database: Database, since: int | None) -> dict[str, Any]:
     return {
         "event": last,
         "changed": _changed_sentences(database, after),
-        "documents_changed": _has_event(database, after, "'add', 'document', 'remove', 'untype'"),
+        "documents_changed": _has_event(database, after, _OF_DOCUMENTS),
         "types_changed": _has_event(database, after, "'add', 'type', 'untype'"),
         "people_changed": _has_event(database, after, "'people'"),
         "alone": database.alone,
@@ -27,6 +29,7 @@ def project_status(database: Database, since: int | None) -> dict[str, Any]:
         "model": current_model(database),
         "sweep": {"done": counts["predicted"], "total": counts["sentences"]},
         "counts": counts,
+        "loose": count_loose(database),
     }
 
 

@@ -13,7 +13,7 @@ from hardner.formats import FORMATS
 from hardner.serve import documents, uploads
 from hardner.serve.database import find_event
 from hardner.serve.errors import Refused
-from hardner.serve.labels import show_event
+from hardner.serve.history import show_event
 from hardner.serve.predictions import unpredicted_sentences
 from hardner.serve.routes import BIGGEST, Bench, Index, Name, PathNumber, Text
 from hardner.serve.sentences import select_sentences, show_sentences
@@ -138,6 +138,8 @@ def _add(
         added = documents.add_documents(database, filled, held_out)
     bench.predictions.wake()
     own = [line for _, lines in prepared for line in lines]
+    if loose := sum(len(document.entities) for document in filled):
+        own.insert(0, f"{loose:,} × a mention that fits no words: kept and shown, but not learnt")
     return added | {"warnings": [*warnings, *own][: uploads.MOST_WARNINGS]}
 
 
@@ -177,8 +179,9 @@ def get_document(
 def patch_document(bench: Bench, number: PathNumber, body: DocumentChange) -> dict[str, Any]:
     """Gives a document another name, or moves it in or out of the held-out part."""
     with bench.project.writing() as database:
-        changed = body.model_dump(exclude_none=True)
-        if changed:
+        before = documents.find_document(database, number)
+        wanted = body.model_dump(exclude_none=True)
+        if changed := {name: new for name, new in wanted.items() if new != before[name]}:
             documents.change_document(database, number, changed)
         return documents.find_document(database, number)
 

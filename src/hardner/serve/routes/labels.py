@@ -7,15 +7,18 @@ from pydantic import BaseModel, Field
 
 from hardner.serve import labels, mention_types
 from hardner.serve.errors import Conflict, Refused
+from hardner.serve.history import label_history, show_event, show_undo, take_step
+from hardner.serve.loose import remove_loose
+from hardner.serve.notes import set_note
 from hardner.serve.predictions import compare_type
 from hardner.serve.readings import Mark
-from hardner.serve.routes import Bench, Index, Name, Number, PathNumber
+from hardner.serve.routes import Bench, Index, Name, Number, PathNumber, Text
 from hardner.serve.sentences import find_sentences, show_sentence, show_sentences
 
 router = APIRouter(prefix="/api", tags=["labels"])
 
 _MOST_SENTENCES = 200  # in one answer
-_Key = Annotated[str, Field(pattern="^[a-z0-9]$")]
+_Key = Annotated[str, Field(pattern="^[a-z0-9]?$")]
 _Colour = Annotated[int, Field(ge=0, le=7, strict=True)]
 
 
@@ -47,14 +50,27 @@ class StepBody(BaseModel, extra="forbid"):
     event: Number | None = None
 
 
-class TypeChange(BaseModel, extra="forbid"):
-    name: Name | None = None
+class NewType(BaseModel, extra="forbid"):
+    name: Name
     key: _Key | None = None
     colour: _Colour | None = None
 
 
-class NewType(TypeChange):
-    name: Name
+class TypeChange(BaseModel, extra="forbid"):
+    name: Name | None = None
+    key: _Key | None = None
+    """Empty for none: such a type is found by its name."""
+    colour: _Colour | None = None
+    guideline: Annotated[Text, Field(max_length=50_000)] | None = None
+    """In Markdown."""
+
+
+class NoteBody(BaseModel, extra="forbid"):
+    """Words of the sentence, and what to note of them; an empty text deletes the note."""
+
+    start: Index
+    end: Index
+    text: Annotated[Text, Field(max_length=5_000)]
 
 
 @router.get("/sentences")
@@ -99,11 +115,27 @@ def _marks(spans: list[SpanBody]) -> tuple[Mark, ...]:
     return tuple(sorted({(span.start, span.end, span.type) for span in spans}))
 
 
+@router.put("/sentences/{number}/note")
+def put_note(bench: Bench, number: PathNumber, body: NoteBody) -> dict[str, Any]:
+    """Writes a note on words of a sentence."""
+    with bench.project.writing() as database:
+        set_note(database, number, body.start, body.end, body.text.strip())
+        return show_sentence(database, number)
+
+
+@router.delete("/loose/{number}")
+def delete_loose(bench: Bench, number: PathNumber) -> dict[str, Any]:
+    """Takes out a mention that does not fit the words of a sentence; an undo brings it back."""
+    with bench.project.writing() as database:
+        remove_loose(database, number)
+        return show_undo(database)
+
+
 @router.get("/sentences/{number}/history")
 def get_history(bench: Bench, number: PathNumber) -> dict[str, Any]:
     """What happened to a sentence, newest first."""
     with bench.project.reading() as database:
-        return {"events": labels.label_history(database, number)}
+        return {"events": label_history(database, number)}
 
 
 @router.post("/undo")
@@ -121,16 +153,16 @@ def post_redo(bench: Bench, body: StepBody) -> dict[str, Any]:
 def _step(bench: Bench, kind: Literal["undo", "redo"], expected: int | None) -> dict[str, Any]:
     with bench.project.writing() as database:
         try:
-            event = labels.take_step(database, kind, expected)
+            event = take_step(database, kind, expected)
         except Conflict as error:
-            raise Conflict(str(error), **labels.show_undo(database)) from None
+            raise Conflict(str(error), **show_undo(database)) from None
         numbers = [] if event["sentence"] is None else [event["sentence"]]
         shown = show_sentences(database, find_sentences(database, numbers))
         answer = {
-            "event": labels.show_event(database, event),
+            "event": show_event(database, event),
             "sentence": shown[0] if shown else None,
             "document": event["document"],
-            **labels.show_undo(database),
+            **show_undo(database),
         }
     bench.predictions.wake()
     return answer
@@ -154,10 +186,11 @@ def post_type(bench: Bench, body: NewType) -> dict[str, Any]:
 
 @router.patch("/types/{number}")
 def patch_type(bench: Bench, number: PathNumber, body: TypeChange) -> dict[str, Any]:
-    """Gives a type another name, key or colour."""
+    """Gives a type another name, key, colour or guideline."""
     with bench.project.writing() as database:
         before = mention_types.find_type(database, number)
-        found = mention_types.change_type(database, number, body.name, body.key, body.colour)
+        changes = body.model_dump(exclude_none=True)
+        found = mention_types.change_type(database, number, changes)
         if found["name"] != before["name"]:
             compare_type(database, before["name"], found["name"])
         return found

@@ -4,11 +4,12 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
 import hardner
-from hardner.formats import FORMATS
+from hardner.formats import FORMATS, Report
 from hardner.schemes import SCHEMES
 from hardner.serve.errors import Refused
 from hardner.serve.export import export_labels, writable_formats
@@ -68,16 +69,25 @@ def get_export(
     scheme: Annotated[str | None, Query(max_length=20)] = None,
     unit: Literal["document", "sentence"] = "document",
 ) -> Response:
-    """The labels in a format: of whole documents, or of labelled sentences alone."""
+    """The labels in a format: of whole documents, or of labelled sentences alone.
+
+    The header `x-left-out` says what the format could not hold.
+    """
     if format not in (known := writable_formats()):
         raise Refused(f"{format!r} cannot be written; known are {', '.join(known)}")
     with (
         tempfile.TemporaryDirectory(prefix="hardner-export-") as folder,
         bench.project.reading() as database,
     ):
-        path = export_labels(database, Path(folder), format, scheme, unit)
+        report = Report()
+        path = export_labels(database, Path(folder), format, scheme, unit, report)
         name = f"{bench.settings.project.stem}-{path.name}"
-        return attachment(name, "application/octet-stream", path.read_bytes())
+        answer = attachment(name, "application/octet-stream", path.read_bytes())
+    lost = [
+        f"{count:,} × {reason}" for reason, count in report.counts.items() if "left out" in reason
+    ]
+    answer.headers["x-left-out"] = quote("; ".join(lost))
+    return answer
 
 
 @router.get("/copy")

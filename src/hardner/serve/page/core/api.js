@@ -48,7 +48,9 @@ async function ask(method, path, body, type, patience, read = "text") {
   heard(true);
   if (response.status === 401) emit("locked");
   if (!response.ok) throw new Refused(response.status, parsed(content));
-  return read === "text" ? parsed(content) : { content, name: named(response.headers) };
+  if (read === "text") return parsed(content);
+  const lost = decodeURIComponent(response.headers.get("X-Left-Out") ?? "");
+  return { content, name: named(response.headers), lost };
 }
 
 /** What the server calls a file that it sends. */

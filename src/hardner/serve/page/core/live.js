@@ -20,9 +20,9 @@ export function note(text, kind = "good") {
 }
 
 /** Runs what a click asked for, and tells what went wrong, if anything did. */
-export const told = (action) => async (event) => {
+export const told = (action) => async (...given) => {
   try {
-    return await action(event);
+    return await action(...given);
   } catch (error) {
     note(error.message, "bad");
     return undefined;

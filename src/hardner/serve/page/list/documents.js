@@ -5,6 +5,7 @@ import { note, told } from "../core/live.js";
 import { project } from "../core/project.js";
 import { isDone } from "../core/spans.js";
 import { openDocument, opened } from "../text/reader.js";
+import { highlight } from "../text/hits.js";
 import { addDocuments } from "./add.js";
 import { Rows } from "./rows.js";
 
@@ -163,7 +164,9 @@ function search() {
   const filter = byId("filters").querySelector("input:checked").value;
   active = 0;
   box.scrollTop = 0;
-  rows.search(byId("search").value.trim(), filter).catch((error) => note(error.message, "bad"));
+  const query = byId("search").value.trim();
+  highlight(query);
+  rows.search(query, filter).catch((error) => note(error.message, "bad"));
 }
 
 /** Asks for the rows in sight anew. */

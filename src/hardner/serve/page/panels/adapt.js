@@ -92,7 +92,11 @@ function standing(counts, model) {
   const sentences = count(counts.labelled + counts.none - held, "labelled sentence");
   const mentions = count(counts.mentions - counts.held_out_mentions, "mention");
   const apart = held ? ` ${count(held, "more sentence")} are held out to measure on.` : "";
-  return `${sentences} to learn from, ${mentions}.${apart} The model in use is “${model.name}”.`;
+  const { loose } = project.status;
+  const left = loose.sentences
+    ? ` Left out: ${count(loose.sentences, "labelled sentence")} with a mention that fits no words (${loose.mentions} in all).`
+    : "";
+  return `${sentences} to learn from, ${mentions}.${apart}${left} The model in use is “${model.name}”.`;
 }
 
 /** How far the model has tagged the documents; those on the page come first. */

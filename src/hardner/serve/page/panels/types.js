@@ -48,7 +48,7 @@ async function make() {
     ...(key.value ? { key: key.value.toLowerCase() } : {}),
   };
   const made = await post("/api/types", wanted);
-  note(`Made ${made.name}; its key is “${made.key}”.`);
+  note(`Made ${made.name}; ${made.key ? `its key is “${made.key}”` : "no key is left, so : finds it"}.`);
   form.reset();
   await reloadTypes();
   name.focus();

@@ -1,7 +1,7 @@
 /** What can be done to the picked words, each by one key. */
-import { get, post } from "../core/api.js";
+import { get, post, remove } from "../core/api.js";
 import { emit } from "../core/bus.js";
-import { count } from "../core/dom.js";
+import { byId, count } from "../core/dom.js";
 import { draft, edit, know, settled } from "../core/drafts.js";
 import { note, say, told } from "../core/live.js";
 import { project, refresh, typeOf } from "../core/project.js";
@@ -16,8 +16,17 @@ import {
   stateOf,
   toggleNone,
 } from "../core/spans.js";
+import { labelEverywhere } from "../review/many.js";
 import { move, pick, picked } from "./cursor.js";
-import { doubtsOf, opened, openDocument, pickedText, suggestionsOf } from "./reader.js";
+import { writeNote } from "./notes.js";
+import {
+  doubtsOf,
+  looseOf,
+  opened,
+  openDocument,
+  pickedText,
+  suggestionsOf,
+} from "./reader.js";
 
 /** Labels after an answer; whether more is asked says whether the sentence is done. */
 function answer(known, after) {
@@ -69,10 +78,33 @@ export const acceptAll = onPicked((at, known) => {
 export const rejectPicked = onPicked((at, known) => {
   const spans = touching(known.labels.spans, at);
   const guesses = asked(known, at);
+  const [loose] = touching(looseOf(known.sentence), at);
   if (spans.length) edit(at.id, erase(known.labels, spans, known.sentence.predicted));
   else if (guesses.length) answer(known, reject(known.labels, guesses));
-  say(spans.length ? "Label removed" : guesses.length ? "Rejected" : "Nothing to reject here");
+  else if (loose) return removeLoose(loose);
+  return say(
+    spans.length ? "Label removed" : guesses.length ? "Rejected" : "Nothing to reject here",
+  );
 });
+
+const removeLoose = told(async (loose) => {
+  await remove(`/api/loose/${loose.id}`);
+  note("Removed a mention that fits no words. Undo brings it back.");
+  await refresh();
+  emit("documents");
+});
+
+/** Labels the words of a picked label wherever they stand. */
+export const everywhere = onPicked((at, known) => {
+  const [span] = touching(known.labels.spans, at);
+  if (!span) return note("Label the words first; then * labels them everywhere.");
+  pick(at.id, span.start, span.end);
+  return labelEverywhere(at.id, span, pickedText());
+});
+
+export const noteOnPicked = onPicked((at) =>
+  writeNote({ id: at.id, start: at.start, end: at.end }, pickedText()),
+);
 
 export const noEntity = onPicked((at, known) => {
   const after = toggleNone(known.labels);
@@ -112,6 +144,7 @@ const turn = (name) =>
     refresh();
     if (!done.sentence) return emit("documents");
     know([done.sentence]);
+    if (!byId("review").hidden) return emit("stepped", done);
     if (opened()?.ids.includes(done.sentence.id)) return pick(done.sentence.id, 0, 1);
     return openDocument(done.sentence.document, done.sentence);
   });
@@ -129,6 +162,9 @@ const COMMANDS = {
   " ": partlyDone,
   ".": () => toSuggestion(1),
   ",": () => toSuggestion(-1),
+  "*": everywhere,
+  ";": noteOnPicked,
+  ":": () => byId("toolbar").querySelector(".find-type").focus(),
 };
 
 /** The keys of the text; they act only while it has the focus. */
@@ -137,7 +173,7 @@ export function onKey(event) {
     if (move(event)) event.preventDefault();
     return;
   }
-  const type = project.types.find((t) => t.key === event.key.toLowerCase());
+  const type = project.types.find((t) => t.key && t.key === event.key.toLowerCase());
   if (move(event)) event.preventDefault();
   else if (Object.hasOwn(COMMANDS, event.key)) {
     event.preventDefault();

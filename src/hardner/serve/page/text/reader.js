@@ -7,6 +7,7 @@ import { note, told } from "../core/live.js";
 import { project } from "../core/project.js";
 import { shownFrom } from "../core/settings.js";
 import { isDone, overlap, pending, stateOf } from "../core/spans.js";
+import { searchedFor } from "./hits.js";
 import { paint, words } from "./paint.js";
 import { pick, picked, show, unpick } from "./cursor.js";
 import { drawRowsWith, forgetRows, idOf, isFull, rowOf, rowsInView, watch } from "./rows.js";
@@ -101,22 +102,19 @@ function redraw(element) {
   const known = draft(idOf(element));
   if (!known?.sentence) return;
   const { sentence, labels, save } = known;
-  const state = stateOf(labels);
+  const said = stateOf(labels);
+  const state = said === "none" && sentence.loose.length ? "labelled" : said;
   if (!isFull(element)) return redrawPiece(element, sentence, state, save);
   const guesses = suggestionsOf(known);
   const marks = [
     ...labels.spans.map((s) => ({ ...s, kind: "label" })),
     ...guesses.map((s) => ({ ...s, kind: "guess" })),
     ...(isDone(state) ? [] : doubtsOf(known)),
+    ...sentence.notes.map((n) => ({ ...n, kind: "note" })),
+    ...looseOf(sentence),
   ];
-  const look = JSON.stringify([
-    marks,
-    state,
-    save,
-    sentence.disagrees,
-    sentence.readers,
-    project.types,
-  ]);
+  const own = [sentence.disagrees, sentence.readers, project.types, searchedFor()];
+  const look = JSON.stringify([marks, state, save, ...own]);
   if (looks.get(element) === look) return;
   looks.set(element, look);
   Object.assign(element.dataset, { state, save });
@@ -136,6 +134,13 @@ function redrawPiece(element, sentence, state, save) {
 }
 
 drawRowsWith(redraw);
+
+/** The mentions that fit no words, from their first word to their last. */
+export const looseOf = (sentence) =>
+  sentence.loose.map((m) => {
+    const places = m.letters.map(([at]) => at);
+    return { ...m, start: Math.min(...places), end: Math.max(...places) + 1, kind: "loose" };
+  });
 
 /** What the model was unsure of, where it neither suggests anything nor was answered. */
 export const doubtsOf = (known) => {
@@ -258,6 +263,7 @@ const redrawAll = () => {
   show();
 };
 on("threshold", redrawAll);
+on("searched", redrawAll);
 on("types", redrawAll);
 on("status", () => open || emptyText());
 

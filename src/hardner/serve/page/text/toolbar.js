@@ -9,14 +9,17 @@ import { overlap } from "../core/spans.js";
 import {
   acceptAll,
   acceptPicked,
+  everywhere,
   labelAs,
   noEntity,
+  noteOnPicked,
   partlyDone,
   rejectPicked,
   toSuggestion,
 } from "./actions.js";
 import { picked } from "./cursor.js";
 import { overflow } from "./overflow.js";
+import { picker } from "./picker.js";
 import { opened, pickedText, suggestionsOf } from "./reader.js";
 import { showTab } from "../panels/tabs.js";
 
@@ -25,11 +28,17 @@ const keepsPick = { mousedown: (event) => event.preventDefault() };
 const button = (text, key, action) =>
   h("button", { on: { click: action, ...keepsPick } }, text, " ", h("kbd", {}, key));
 
-const types = h("div", {
-  class: "types",
-  role: "group",
-  "aria-label": "Label the picked words as",
-});
+const first = h(
+  "button",
+  { class: "link", on: { click: () => showTab("types", true) } },
+  "Make your first type",
+);
+const types = picker(
+  "Label the picked words as",
+  (type) => labelAs(type),
+  () => byId("text").focus(),
+  ["No types yet. ", first],
+);
 const here = h("p", { class: "here quiet" });
 const slider = h("input", {
   id: "threshold",
@@ -53,6 +62,8 @@ const rest = h(
   button("Accept all", "+", acceptAll),
   button("Partly done", "␣", partlyDone),
   button("Next suggestion", ".", () => toSuggestion(1)),
+  button("Everywhere", "*", everywhere),
+  button("Note", ";", noteOnPicked),
 );
 const threshold = h(
   "div",
@@ -61,21 +72,6 @@ const threshold = h(
   slider,
   shown,
 );
-
-function drawTypes() {
-  const buttons = project.types.map((type) => {
-    const made = button(type.name, type.key, () => labelAs(type));
-    made.className = "type";
-    made.style.setProperty("--colour", `var(--type-${type.colour})`);
-    return made;
-  });
-  const make = h(
-    "button",
-    { class: "link", on: { click: () => showTab("types", true) } },
-    "Make your first type",
-  );
-  types.replaceChildren(...(buttons.length ? buttons : ["No types yet. ", make]));
-}
 
 function drawThreshold() {
   const known = (opened()?.ids ?? []).map(draft).filter((d) => d?.sentence);
@@ -103,7 +99,6 @@ slider.addEventListener("input", () => {
   showFrom(Number(slider.value));
   emit("threshold");
 });
-on("types", drawTypes);
 for (const name of ["threshold", "opened", "sentence", "status"]) on(name, drawThreshold);
 on("cursor", tell);
 on("sentence", (id) => {
@@ -111,4 +106,4 @@ on("sentence", (id) => {
   if (at?.id === id) tell(at);
 });
 
-byId("toolbar").append(types, actions, overflow(rest, threshold), here);
+byId("toolbar").append(types.element, actions, overflow(rest, threshold), here);
