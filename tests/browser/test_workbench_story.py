@@ -129,7 +129,7 @@ def _take_away(page: Any) -> None:
     refusal = {"status": 422, "json": {"error": "that cannot be written"}}
     page.route("**/api/report", lambda route: route.fulfill(**refusal))
     page.get_by_role("link", name="Download report", exact=True).click()
-    expect(page.locator(".toast.bad")).to_contain_text("that cannot be written")
+    expect(page.locator(".toast.bad").last).to_contain_text("that cannot be written")
     page.unroute("**/api/report")
     page.select_option("#export-format", "conll")
     assert b"pacemaker" in _download(page, "Download labels")

@@ -1,13 +1,23 @@
 """Review: which candidates are asked about, many accepted at once, and undo of all that changes."""
 
 import random
+import sqlite3
 from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from serve_bench import add, add_type, client, label, sentence, settings, swept
+from serve_bench import adapting, add, add_type, client, label, sentence, settings, swept, until
 from starlette.testclient import TestClient
+
+from hardner.serve.database import APPLICATION_ID
+from hardner.serve.integrity import Damaged, check_rows
+from hardner.serve.learning import only_labels
+from hardner.serve.runs import AdaptationOrder
+from hardner.types import Sentence, Span
 
 TEXT = "Asthma hurts. The asthma and the fever came back. She had no fever."
 
@@ -144,7 +154,7 @@ def test_wrong_questions_are_named(http: TestClient, review: Any) -> None:
     assert http.post("/api/review/accept", json={"spans": beyond}).status_code == 422
 
 
-def test_undo_goes_back_over_all_that_was_changed(http: TestClient) -> None:
+def test_undo_goes_back_over_all_that_was_changed(http: TestClient, tmp_path: Path) -> None:
     """Whatever is done in whatever order, undo brings back every state there was, and redo too."""
     add(http, TEXT, "Another fever.")
     kinds = [add_type(http, "Disease")]
@@ -189,6 +199,19 @@ def test_undo_goes_back_over_all_that_was_changed(http: TestClient) -> None:
     for after in seen[1:]:
         assert http.post("/api/redo", json={}).status_code == 200
         assert state() == after
+    with closing(sqlite3.connect(tmp_path / "project.hardner")) as database:
+        database.row_factory = sqlite3.Row
+        check_rows(database)  # what is looked at when the project is opened
+        for wrong in (
+            "UPDATE notes SET stop = 99",
+            "UPDATE types SET id = 9 WHERE id = 1",
+            "INSERT INTO loose_mentions (document, type, pieces) VALUES (1, 1, '[[5, 999]]')",
+        ):
+            database.execute("PRAGMA foreign_keys = OFF")
+            database.execute(wrong)
+            with pytest.raises(Damaged):
+                check_rows(database)
+            database.rollback()
 
 
 def test_a_type_that_imported_labels_use_stays(http: TestClient) -> None:
@@ -197,6 +220,46 @@ def test_a_type_that_imported_labels_use_stays(http: TestClient) -> None:
     http.post("/api/documents", json={"documents": [{"text": TEXT, "entities": entities}]})
     undo(http)  # of the type, as documents that were added stay
     assert [one["id"] for one in http.get("/api/types").json()["types"]] == [kind]
+
+
+def test_rejections_are_exported_imported_and_learnt_from(tmp_path: Path) -> None:
+    look = """
+order = json.loads((folder / "order.json").read_text())
+held = {s["id"]: s for s in order["labelled"]}
+assert held.keys() == {"1", "2", "4"}, held
+assert held["2"]["state"] == "partial" and held["2"]["rejected"] == [[4, 5, "Disease"]], held
+assert held["4"]["state"] == "partial" and held["4"]["spans"] == [], held
+assert held["1"]["state"] == "done", held
+"""
+    with client(settings(tmp_path, adapt=adapting(tmp_path, look))) as http:
+        kind = add_type(http)
+        add(http, TEXT, "A fever.")
+        label(http, 2, (1, 2, kind), partial=True, rejected=[{"start": 4, "end": 5, "type": kind}])
+        label(http, 4, rejected=[{"start": 1, "end": 2, "type": kind}])
+        answer = http.post("/api/adapt", json={})  # nothing is labelled to its end
+        assert answer.status_code == 422 and "to its end" in answer.json()["error"]
+        label(http, 1, (0, 1, kind))
+        run = http.post("/api/adapt", json={}).json()["id"]
+        ended = until(lambda: (r := http.get(f"/api/runs/{run}").json())["ended"] and r)
+        assert (ended["state"], ended["sentences"]) == ("done", 1), ended
+        exported = http.get("/api/export?format=jsonl").content
+        assert http.get("/api/export?format=conll").headers["x-left-out"] == ""
+        kind_of = {"content-type": "application/octet-stream"}
+        http.post("/api/uploads?name=a.jsonl", content=exported, headers=kind_of)
+        for old, new in ((1, 5), (2, 6), (3, 7), (4, 8)):
+            one, other = sentence(http, old), sentence(http, new)
+            for name in ("state", "spans", "rejected"):
+                assert one[name] == other[name], (old, name)
+    with client(settings(tmp_path)) as http:  # every row is as it should be
+        assert http.get("/api/status").status_code == 200
+
+
+def test_the_order_of_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
+    known = Sentence(("a", "b"), (Span(0, 1, "X"),), "7", None, "partial", (Span(1, 2, "X"),))
+    order = AdaptationOrder([known], [], [Sentence(("c",), (), "8")], False, True, None)
+    order.write(tmp_path)
+    assert AdaptationOrder.read(tmp_path) == order
+    assert only_labels(known, {"Y"}) == replace(known, spans=(), rejected=())
 
 
 def test_there_may_be_more_types_than_keys(http: TestClient) -> None:
@@ -229,16 +292,11 @@ def test_notes_and_guidelines(http: TestClient, review: Any) -> None:
 
 
 def test_a_project_of_the_version_before_opens(tmp_path: Path) -> None:
-    import sqlite3
-    from importlib.resources import files
-
-    import hardner.serve.database as database
-
     steps = [files("hardner.serve").joinpath("schema", f"{n}.sql").read_text() for n in (1, 2)]
     with sqlite3.connect(tmp_path / "project.hardner") as old:
         old.executescript("".join(steps))
         old.execute("INSERT INTO types (name, key, colour) VALUES ('Disease', 'd', 0)")
-        old.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
+        old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         old.execute("PRAGMA user_version = 2")
     old.close()
     with client(settings(tmp_path)) as http:

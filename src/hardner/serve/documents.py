@@ -63,8 +63,8 @@ def prepare_document(document: Document, labelled: bool = False) -> tuple[Docume
     held: list[Sentence] = []
     own = sentences(document, apart)
     if own is document.sentences:  # what their spans do not stand for is kept all the same
-        bare = tuple(replace(sentence, spans=()) for sentence in own)
-        sentences(replace(document, sentences=bare), apart)
+        bare = tuple(replace(sentence, spans=(), rejected=()) for sentence in own)
+        sentences(replace(document, sentences=bare, rejected=()), apart)
     for sentence in own:
         kept = _longest_of_each_label(sentence.spans)
         if count := len(sentence.spans) - len(kept):
@@ -97,8 +97,13 @@ def _cut(sentence: Sentence) -> Iterator[Sentence]:
             for s in sentence.spans
             if start <= s.start < end
         )
+        rejected = tuple(
+            Span(s.start - start, s.end - start, s.label)
+            for s in sentence.rejected
+            if start <= s.start and s.end <= end
+        )
         tokens, offsets = sentence.tokens[start:end], sentence.offsets[start:end]
-        yield Sentence(tokens, spans, sentence.id, offsets, sentence.state)
+        yield Sentence(tokens, spans, sentence.id, offsets, sentence.state, rejected)
         start = end
 
 
@@ -107,7 +112,7 @@ def add_documents(
 ) -> dict[str, Any]:
     """Add prepared documents, at least one, with their labels; returns what was added."""
     every = [sentence for document in prepared for sentence in document.sentences]
-    labels = {s.label for one in every for s in one.spans}
+    labels = {s.label for one in every for s in (*one.spans, *one.rejected)}
     labels |= {entity.label for document in prepared for entity in document.entities}
     new_types = ensure_types(database, sorted(labels))
     types = type_numbers(database)
@@ -119,8 +124,9 @@ def add_documents(
             (number, name, document.text, held_out or document.held_out),
         )
         database.executemany(
-            """INSERT INTO sentences (document, position, start, stop, tokens, state, spans)
-               VALUES (?, ?, ?, ?, ?, ?, ?)""",
+            """INSERT INTO sentences
+               (document, position, start, stop, tokens, state, spans, rejected)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
             (
                 (number, position, *_sentence_row(sentence, types))
                 for position, sentence in enumerate(document.sentences)
@@ -146,14 +152,18 @@ def add_documents(
     }
 
 
-def _sentence_row(sentence: Sentence, types: dict[str, int]) -> tuple[int, int, str, str, str]:
-    """The columns start, stop, tokens, state and spans."""
+def _sentence_row(sentence: Sentence, types: dict[str, int]) -> tuple[int | str, ...]:
+    """The columns start, stop, tokens, state, spans and rejected."""
     assert sentence.offsets
     start, stop = sentence.offsets[0][0], sentence.offsets[-1][1]
     tokens = [edge - start for offset in sentence.offsets for edge in offset]
-    marks = sorted((span.start, span.end, types[span.label]) for span in sentence.spans)
+    marks, barred = (
+        sorted((span.start, span.end, types[span.label]) for span in spans)
+        for spans in (sentence.spans, sentence.rejected)
+    )
     state = "open" if not sentence.is_done else "labelled" if marks else "none"
-    return start, stop, compact_json(tokens), state, compact_json(marks)
+    lists = (compact_json(marks), compact_json(barred))
+    return start, stop, compact_json(tokens), state, *lists
 
 
 def full_text_query(words: str) -> str:

@@ -15,8 +15,8 @@ from hardner.serve.documents import HAS_LABELS, HAS_LOOSE, HAS_PARTIAL, document
 from hardner.serve.errors import Refused
 from hardner.serve.loose import loose_entities
 from hardner.serve.mention_types import type_names
-from hardner.serve.sentences import select_sentences, shown_state, to_sentence, token_offsets
-from hardner.types import STATES, Document, Entity, Sentence
+from hardner.serve.sentences import select_sentences, to_sentence, token_offsets
+from hardner.types import Document, Entity, Sentence, Span
 
 _ODD = re.compile(r"[\s|/\\:*?\"<>\x00-\x1f]+")
 
@@ -72,14 +72,16 @@ def _documents(
         if by_sentence:
             cuts = [(None, [row]) for row in done]
         elif states or len(done) == len(every):
-            sentences = [_sentence(row, names, row["start"]) for row in every]
+            sentences = [_sentence(row, names, row["start"], states) for row in every]
             yield _document(name, sentences, text, held_out, loose)
             continue
         else:
             cuts = [(name, done)]
         for own, kept in cuts:
             starts = [*accumulate((len(row["text"]) + 1 for row in kept), initial=0)][:-1]
-            sentences = [_sentence(row, names, at) for row, at in zip(kept, starts, strict=True)]
+            sentences = [
+                _sentence(row, names, at, states) for row, at in zip(kept, starts, strict=True)
+            ]
             moved = _moved(loose, kept, starts)
             yield _document(own, sentences, "\n".join(r["text"] for r in kept), held_out, moved)
             within = [entity for entity in loose if any(_meets(row, entity) for row in kept)]
@@ -105,30 +107,40 @@ def _moved(
     return moved
 
 
-def _sentence(row: sqlite3.Row, names: dict[int, str], shift: int) -> Sentence:
+def _sentence(row: sqlite3.Row, names: dict[int, str], shift: int, with_rejected: bool) -> Sentence:
     sentence = to_sentence(row, names)
-    state = shown_state(row)
     return replace(
         sentence,
         spans=tuple(sorted(sentence.spans)),
         id=f"{row['name']}:{row['position'] + 1}",
         offsets=tuple((start + shift, end + shift) for start, end in token_offsets(row)),
-        state=state if state in STATES else "done",
+        rejected=tuple(sorted(sentence.rejected)) if with_rejected else (),
     )
 
 
 def _document(
     name: str | None, sentences: list[Sentence], text: str, held_out: int, loose: Iterable[Entity]
 ) -> Document:
-    entities = [*loose]
+    entities, rejected = [*loose], list[Entity]()
     for sentence in sentences:
-        assert sentence.offsets is not None
-        for first, behind, label in sentence.spans:
-            start, end = sentence.offsets[first][0], sentence.offsets[behind - 1][1]
-            entities.append(Entity(start, end, label, text[start:end]))
-    id = name or sentences[0].id
+        entities += _entities(text, sentence, sentence.spans)
+        rejected += _entities(text, sentence, sentence.rejected)
     entities.sort(key=lambda entity: (entity.start, entity.end, entity.label))
-    return Document(id, text, tuple(entities), tuple(sentences), held_out=bool(held_out))
+    return Document(
+        name or sentences[0].id,
+        text,
+        tuple(entities),
+        tuple(sentences),
+        held_out=bool(held_out),
+        rejected=tuple(rejected),
+    )
+
+
+def _entities(text: str, sentence: Sentence, spans: Iterable[Span]) -> Iterator[Entity]:
+    assert sentence.offsets is not None
+    for first, behind, label in spans:
+        start, end = sentence.offsets[first][0], sentence.offsets[behind - 1][1]
+        yield Entity(start, end, label, text[start:end])
 
 
 def _with_plain_ids(found: Iterable[Document]) -> Iterator[Document]:

@@ -19,6 +19,9 @@ _MOST = 2**53 - 1
 """The largest number of a row: beyond it, readers of JSON round."""
 _LONGEST_NAME = 200
 _SCORES = ("sentences", "precision", "recall", "f1")
+_TYPE = {"id": int, "name": str, "key": str, "colour": int, "guideline": str, "removed": bool}
+_NOTE = {"start": int, "end": int, "text": str}
+_LOOSE = {"number": int, "removed": bool}
 _WRONG = (
     *(
         f"SELECT 1 FROM {table} WHERE id NOT BETWEEN 1 AND {_MOST}"
@@ -92,6 +95,7 @@ class _Rows:
     types: set[int] = field(default_factory=set)
     tokens: dict[int, int] = field(default_factory=dict)
     """How many each sentence has."""
+    loose: set[int] = field(default_factory=set)
 
     def check(self) -> None:
         self.types = {row["id"] for row in self._every("types")}
@@ -104,6 +108,7 @@ class _Rows:
             _need(all(self._are_marks(_held(row, n), size) for n in ("spans", "rejected")), row)
         for row in self._every("predictions"):
             _need(_are_predicted(_held(row, "spans"), self.tokens[row["sentence"]]), row)
+        self._check_beside()
         self._check_events()
         for row in self._every("runs"):
             fits = row["result"] is None or _is_result(_held(row, "result"))
@@ -118,7 +123,6 @@ class _Rows:
     def _check_people(self) -> None:
         """What projects hold since annotators have names and files are in parts."""
         people = {row["id"] for row in self._every("annotators")}
-        _need(1 in people, None)
         for row in self.database.execute("SELECT id, annotator FROM events"):
             _need(row["annotator"] in people, row)
         for row in self._every("readings"):
@@ -130,6 +134,19 @@ class _Rows:
         stored = {digest for (digest,) in self.database.execute("SELECT digest FROM blobs")}
         for row in self.database.execute("SELECT name, data FROM files"):
             _need(set(digests_of(row["data"])) <= stored, row)
+
+    def _check_beside(self) -> None:
+        """What stands beside the labels: tables that the first versions lack."""
+        if self.database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'notes'").fetchone():
+            for row in self._every("notes"):
+                _need(0 <= row["start"] < row["stop"] <= self.tokens[row["sentence"]], row)
+            rows = self.database.execute(
+                """SELECT loose_mentions.*, length(text) AS size FROM loose_mentions
+                   JOIN documents ON documents.id = document"""
+            )
+            for row in rows:
+                _need(_are_pieces(_held(row, "pieces"), row["size"]), row)
+                self.loose.add(row["id"])
 
     def _every(self, table: str) -> sqlite3.Cursor:
         return self.database.execute(f"SELECT * FROM {table} ORDER BY 1")
@@ -154,23 +171,11 @@ class _Rows:
             case "label":
                 return row["sentence"] in self.tokens and self._are_labels(side, row["sentence"])
             case "labels":
-                return self._are_many(side.get("sentences"))
-            case "type":
-                looks = {"name": str, "key": str, "colour": int, "guideline": str, "removed": bool}
-                return side.get("id") in self.types and all(
-                    isinstance(side.get(name), kind) for name, kind in looks.items()
-                )
-            case "note":
-                places = [side.get("start"), side.get("end")]
-                held = _are_integers(places) and isinstance(side.get("text"), str)
-                return held and row["sentence"] in self.tokens
-            case "loose":
-                return isinstance(side.get("number"), int) and isinstance(side.get("removed"), bool)
+                return self._are_labels_of_many(side)
             case "verdict":
                 said = side.get("verdicts")
                 return (
-                    row["sentence"] in self.tokens
-                    and self._are_labels(side, row["sentence"])
+                    self._are_labels(side, row["sentence"])
                     and isinstance(said, list)
                     and said != []
                     and all(isinstance(one, list) and len(one) == 2 for one in said)
@@ -178,11 +183,15 @@ class _Rows:
                     and all(wanted in (None, True, False) for _, wanted in said)
                 )
             case "untype":
-                return (
-                    side.get("type") in self.types
-                    and isinstance(side.get("removed"), bool)
-                    and self._are_many(side.get("sentences"))
-                )
+                known = side.get("type") in self.types and isinstance(side.get("removed"), bool)
+                return known and self._are_labels_of_many(side)
+            case "type":
+                return side.get("id") in self.types and _has(side, _TYPE)
+            case "loose":
+                return side.get("number") in self.loose and _has(side, _LOOSE)
+            case "note":
+                size = self.tokens.get(row["sentence"], 0)
+                return _has(side, _NOTE) and 0 <= side["start"] < side["end"] <= size
             case "document" | "remove":
                 kinds = {"name": str, "held_out": int, "removed": int}
                 return row["document"] is not None and all(
@@ -190,8 +199,8 @@ class _Rows:
                 )
         return False
 
-    def _are_many(self, held: Any) -> bool:
-        """Whether that is labels by the number of their sentence."""
+    def _are_labels_of_many(self, side: Mapping[str, Any]) -> bool:
+        held = side.get("sentences")
         return isinstance(held, dict) and all(
             number.isdecimal() and self._are_labels(labels, int(number))
             for number, labels in held.items()
@@ -214,9 +223,9 @@ class _Rows:
         )
 
 
-def _need(fits: bool, row: sqlite3.Row | None) -> None:
+def _need(fits: bool, row: sqlite3.Row) -> None:
     if not fits:
-        raise Damaged(f"row {row[0] if row else 1}")
+        raise Damaged(f"row {row[0]}")
 
 
 def _held(row: sqlite3.Row, column: str) -> Any:
@@ -231,6 +240,18 @@ def _held(row: sqlite3.Row, column: str) -> Any:
 
 def _are_integers(held: Any) -> bool:
     return isinstance(held, list) and all(type(n) is int for n in held)
+
+
+def _has(side: Mapping[str, Any], kinds: Mapping[str, type]) -> bool:
+    """Whether it holds values of these kinds and no others."""
+    return side.keys() == kinds.keys() and all(type(side[n]) is kind for n, kind in kinds.items())
+
+
+def _are_pieces(held: Any, characters: int) -> bool:
+    return isinstance(held, list) and all(
+        _are_integers(piece) and len(piece) == 2 and 0 <= piece[0] < piece[1] <= characters
+        for piece in held
+    )
 
 
 def _are_texts(held: Any) -> bool:

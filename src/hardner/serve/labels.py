@@ -19,6 +19,7 @@ from hardner.serve.readings import (
     merge_readings,
 )
 from hardner.serve.sentences import (
+    PARTLY,
     find_sentence,
     find_sentences,
     select_sentences,
@@ -244,12 +245,14 @@ def set_type_labels(database: Database, side: Mapping[str, Any]) -> None:
     compare_type(database, type_names(database)[number])
 
 
-def labelled_sentences(database: Database, held_out: bool) -> list[Sentence]:
+def labelled_sentences(database: Database, held_out: bool, partly: bool = False) -> list[Sentence]:
     """The labelled sentences to learn from, or those held out to score on.
 
-    Without those of which words alone cannot tell all mentions.
+    With those that are partly reviewed, if asked; without those that hold a mention which fits no
+    words.
     """
     names = type_names(database)
-    where = f"""NOT removed AND held_out = ? AND state <> 'open' AND NOT {TOUCHED}
+    begun = f"(state <> 'open' OR {PARTLY})" if partly else "state <> 'open'"
+    where = f"""NOT removed AND held_out = ? AND {begun} AND NOT {TOUCHED}
         ORDER BY sentences.id"""
     return [to_sentence(row, names) for row in select_sentences(database, where, held_out)]

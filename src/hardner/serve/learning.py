@@ -125,7 +125,11 @@ def with_heads(model: Predictor, labels: Collection[str]) -> Predictor:
 
 
 def only_labels(sentence: Sentence, labels: Collection[str]) -> Sentence:
-    return replace(sentence, spans=tuple(s for s in sentence.spans if s.label in labels))
+    spans, rejected = (
+        tuple(span for span in marks if span.label in labels)
+        for marks in (sentence.spans, sentence.rejected)
+    )
+    return replace(sentence, spans=spans, rejected=rejected)
 
 
 def overall(results: Sequence[dict[str, Any]]) -> dict[str, float | None]:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,12 @@ class AdaptationOrder:
         order = json.loads((folder / _ORDER).read_text("utf-8"))
         for name in ("labelled", "held_out", "unlabelled"):
             order[name] = [
-                Sentence(tuple(row["tokens"]), tuple(Span(*s) for s in row["spans"]), row["id"])
+                replace(
+                    Sentence(**row),
+                    tokens=tuple(row["tokens"]),
+                    spans=tuple(Span(*span) for span in row["spans"]),
+                    rejected=tuple(Span(*span) for span in row["rejected"]),
+                )
                 for row in order[name]
             ]
         order["base"] = Path(order["base"]) if order["base"] else None
@@ -111,6 +116,7 @@ def learning_curve(database: Database) -> list[dict[str, Any]]:
 
 
 def _insert(database: Database, labelled: Sequence[Sentence]) -> int:
+    labelled = [sentence for sentence in labelled if sentence.is_done]
     types = sorted({span.label for sentence in labelled for span in sentence.spans})
     mentions = sum(len(sentence.spans) for sentence in labelled)
     try:

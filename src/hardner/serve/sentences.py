@@ -12,7 +12,7 @@ from hardner.serve.loose import show_loose
 from hardner.serve.mention_types import type_numbers
 from hardner.serve.models import current_model_number
 from hardner.serve.readings import SentenceRow, as_read
-from hardner.types import Offset, Sentence, Span
+from hardner.types import STATES, Offset, Sentence, Span
 
 _COLUMNS = """sentences.id, sentences.document, documents.name, held_out, position, version, state,
     spans, rejected, tokens, start, stop, substr(documents.text, start + 1, stop - start) AS text"""
@@ -59,8 +59,15 @@ def token_offsets(row: SentenceRow) -> tuple[Offset, ...]:
 def to_sentence(row: sqlite3.Row, types: Mapping[int, str] | None = None) -> Sentence:
     """The sentence of a row, named by its number; with labels where type names are given."""
     tokens = tuple(row["text"][start:end] for start, end in token_offsets(row))
-    spans = [Span(s, e, types[n]) for s, e, n in json.loads(row["spans"])] if types else ()
-    return Sentence(tokens, tuple(spans), str(row["id"]))
+    if not types:
+        return Sentence(tokens, (), str(row["id"]))
+    marks = {name: json.loads(row[name]) for name in ("spans", "rejected")}
+    spans = tuple(Span(s, e, types[n]) for s, e, n in marks["spans"])
+    barred = tuple(Span(s, e, types[n]) for s, e, n in marks["rejected"])
+    rejected = tuple(span for span in barred if span not in spans)
+    state = shown_state(row)
+    known = state if state in STATES else "done"
+    return Sentence(tokens, spans, str(row["id"]), None, known, rejected)
 
 
 def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:

@@ -104,9 +104,11 @@ class Workbench:
     def adapt(self, keep: bool, force: bool) -> int:
         """Start a run on all labels outside the held-out part; returns its number."""
         with self.project.reading() as database:
-            labelled = labelled_sentences(database, held_out=False)
-            if not any(sentence.spans for sentence in labelled):
-                raise Refused("no sentence with a mention is labelled yet; label at least one")
+            labelled = labelled_sentences(database, held_out=False, partly=True)
+            if not any(sentence.spans and sentence.is_done for sentence in labelled):
+                raise Refused(
+                    "no sentence with a mention is labelled to its end yet; label at least one"
+                )
             if self.settings.model is None and not _BUNDLED.is_dir():
                 raise Conflict("no model comes with this hardner; start it with --model FOLDER")
             order = AdaptationOrder(

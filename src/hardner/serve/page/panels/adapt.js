@@ -96,7 +96,10 @@ function standing(counts, model) {
   const left = loose.sentences
     ? ` Left out: ${count(loose.sentences, "labelled sentence")} with a mention that fits no words (${loose.mentions} in all).`
     : "";
-  return `${sentences} to learn from, ${mentions}.${apart}${left} The model in use is “${model.name}”.`;
+  const part = counts.partial
+    ? ` Of ${count(counts.partial, "partly reviewed one")}, the answers are learnt.`
+    : "";
+  return `${sentences} to learn from, ${mentions}.${apart}${part}${left} The model in use is “${model.name}”.`;
 }
 
 /** How far the model has tagged the documents; those on the page come first. */
