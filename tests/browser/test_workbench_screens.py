@@ -80,7 +80,7 @@ def test_a_finger_picks_several_words(visit: Any, shared: Server) -> None:
     expect(page.locator(".word.picked")).to_have_text(["stent", "was", "placed"])
     drag(page, "stent", "The")  # from the front, the end stays
     expect(page.locator(".word.picked")).to_have_text(["The", "stent", "was", "placed"])
-    page.locator(".type", has_text="Device").tap()
+    page.locator(".type", has_text="Device").click()
     expect(row.locator(".tag.label")).to_have_text("Device")
 
 
@@ -89,13 +89,16 @@ def drag(page: Any, first: str, last: str) -> None:
     wire = page.context.new_cdp_session(page)
 
     def at(word: str) -> list[dict[str, float]]:
-        box = acts.row(page, 0).get_by_text(word, exact=True).first.bounding_box()
+        place = acts.row(page, 0).get_by_text(word, exact=True).first
+        place.hover(trial=True)  # waits until it stays where it is
+        box = place.bounding_box()
         return [{"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}]
 
+    begins, ends = at(first), at(last)
     for kind, points in (
-        ("touchStart", at(first)),
-        ("touchMove", at(first)),
-        ("touchMove", at(last)),
+        ("touchStart", begins),
+        ("touchMove", begins),
+        ("touchMove", ends),
         ("touchEnd", []),
     ):
         wire.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
