@@ -89,5 +89,6 @@ bench: $(TESTED)
 	$(BIN)/python benchmarks/devel_loss.py
 	$(BIN)/python benchmarks/adapt.py
 	$(BIN)/python benchmarks/serve.py
+	$(BIN)/python benchmarks/api.py
 	$(BIN)/python benchmarks/review.py
 	$(BIN)/python benchmarks/tagging.py $(CORPORA) --model $(BUNDLED)

@@ -18,7 +18,6 @@ from hardner import corpora
 from hardner.adapt.adapter import Adapter
 from hardner.adapt.recipe import recipe_for
 from hardner.adapt.sample import Sample
-from hardner.batch import TagSet
 from hardner.catalogue import BENCHMARK
 from hardner.episodes import few_shot
 from hardner.evaluate.score import ErrorCounts, Scorer
@@ -27,6 +26,7 @@ from hardner.model.describe import load_model
 from hardner.model.layers import Params
 from hardner.model.runtime import cpu_has_bfloat16
 from hardner.model.tagger import Model
+from hardner.schemes import TagSet
 from hardner.tag.predictor import BUNDLED_START, Predictor
 
 SHOTS, SAMPLES, TESTED = 20, 2, 500

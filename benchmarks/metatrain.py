@@ -28,7 +28,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from hardner.batch import Batch, Store, TagSet
+from hardner.batch import Batch, Store
 from hardner.meta.loop import EpisodeRows, Training, initial_state, loop
 from hardner.meta.methods import MethodSettings, method
 from hardner.meta.outer import outer_step
@@ -37,6 +37,7 @@ from hardner.model.encoders import WordEncoder, vocabulary_of
 from hardner.model.heads import SentenceHead
 from hardner.model.layers import Mode
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.types import Sentence, Span
 
 Call = Callable[[], object]

@@ -3,20 +3,20 @@
     python benchmarks/running.py CORPORA                              # types to choose by, devel
     python benchmarks/running.py CORPORA --protocol running           # types to report, test
     python benchmarks/running.py CORPORA --ways "as is" "20 answers" --samples 1
-    python benchmarks/running.py --show                               # means of what is there
 
 Types that training has left out are those of the protocols `running` and `running_devel`. The
 bundled start is fitted to each sample as `hardner adapt` does it there: `quick` on a CPU, `best` on
 a GPU, unless --preset says otherwise. A line for each type, sample and way goes into
 benchmarks/running.jsonl; what is there is not computed again. Scores are counts of true positives,
-false positives and false negatives, on all test sentences and on those with a mention.
+false positives and false negatives, on all test sentences and on those with a mention; ``sure`` is
+the sum of the scores of all that was found. `python benchmarks/pages` makes tables of the lines.
 """
 
 import argparse
 import json
 import time
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from importlib.resources import files
@@ -26,20 +26,21 @@ from typing import Any
 
 import torch
 
-from hardner.adapt.adapter import Adapter, average_params
+from hardner.adapt.adapter import Adapter, average_params, params_of_sample
 from hardner.adapt.fit import one_thread
 from hardner.adapt.forecast import cross_validate, forecast
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.adapt.sample import FOLDS, Sample, folds_of, parts_of
-from hardner.batch import TagSet
 from hardner.corpora import Corpora
 from hardner.episodes import distinct, few_shot, random_numbers
 from hardner.evaluate.protocols import Protocol, as_tested, protocol
 from hardner.evaluate.results import code_commit
-from hardner.evaluate.score import Score, Scorer, score
+from hardner.evaluate.score import Score, score
 from hardner.meta.source_data import relabelled
 from hardner.model.describe import load_model
 from hardner.model.tagger import Model
+from hardner.schemes import TagSet
+from hardner.tag.engine import EncodedSentences
 from hardner.tag.predictor import Predictor
 from hardner.tag.review import answered, questions
 from hardner.types import Sentence, Span
@@ -96,30 +97,20 @@ class Trial:
         """What the user has without labels; they are there only to answer questions by."""
         return self.others("text", UNLABELLED)
 
-    def fit(self, judge: bool = False, **more: Any) -> Predictor:
-        """The outcome of `hardner adapt`; with ``judge``, what it expects is kept."""
-        recipe = more.pop("recipe", self.bench.adapter.recipe)
-        adapter = self.bench.adapter.with_recipe(recipe)
-        sample = Sample(**{"sentences": self.given, "seed": self.seed} | more)
-        if not judge:
-            params = adapter.fit([sample])
-        else:
-            self.folded = cross_validate(adapter, sample, FOLDS)
-            params = adapter.with_recipe(replace(recipe, average_folds=False)).fit([sample])
-            if recipe.average_folds and self.folded and not sample.unlabelled:
-                params = average_params([params, *(m.params for m in self.folded.models)])
-        return Predictor(adapter.tagger, params, device=str(adapter.device))
+    def sample(self, **more: Any) -> Sample:
+        return Sample(**{"sentences": self.given, "seed": self.seed} | more)
 
+    @property
     def as_is(self) -> Predictor:
-        if self.first is None:
-            self.first = self.fit(judge=not self.bench.single)
+        """The model of the sample alone; `Bench.fit` has made it."""
+        assert self.first is not None
         return self.first
 
 
 def answers(trial: Trial, count: int) -> tuple[Sentence, ...]:
     """What a person would answer to the first questions."""
     gold = {s.tokens: s.spans for s in trial.text()}
-    asked = questions(trial.as_is(), trial.text())[:count]
+    asked = questions(trial.as_is, trial.text())[:count]
     said = [answered(q, q.span in gold[q.sentence.tokens]) for q in asked]
     joined: dict[tuple[str, ...], Sentence] = {}
     for s in said:
@@ -130,29 +121,25 @@ def answers(trial: Trial, count: int) -> tuple[Sentence, ...]:
     return tuple(joined.values())
 
 
-def reviewed(count: int, **changes: Any) -> Callable[[Trial], Predictor]:
-    def way(trial: Trial) -> Predictor:
-        recipe = replace(trial.bench.adapter.recipe, **changes)
-        return trial.fit(partial=answers(trial, count), recipe=recipe)
-
-    return way
+def reviewed(count: int) -> Callable[[Trial], Sample]:
+    return lambda trial: trial.sample(partial=answers(trial, count))
 
 
-def mention_free(share: float) -> Callable[[Trial], Predictor]:
+def mention_free(share: float) -> Callable[[Trial], Sample]:
     """True mention-free sentences beside the labelled ones: how much there is to be gained."""
 
-    def way(trial: Trial) -> Predictor:
+    def way(trial: Trial) -> Sample:
         none = trial.others("none", round(share * trial.shots), holds=False)
-        return trial.fit(sentences=(*trial.given, *none))
+        return trial.sample(sentences=(*trial.given, *none))
 
     return way
 
 
-def more_sentences(count: int) -> Callable[[Trial], Predictor]:
+def more_sentences(count: int) -> Callable[[Trial], Sample]:
     """Further sentences of the text, labelled in full."""
 
-    def way(trial: Trial) -> Predictor:
-        return trial.fit(sentences=(*trial.given, *trial.others("more", count)))
+    def way(trial: Trial) -> Sample:
+        return trial.sample(sentences=(*trial.given, *trial.others("more", count)))
 
     return way
 
@@ -176,25 +163,25 @@ def rejecting(found: dict[Sentence, set[Span]]) -> tuple[Sentence, ...]:
     )
 
 
-def disagreement(least: int) -> Callable[[Trial], Predictor]:
+def disagreement(least: int) -> Callable[[Trial], Sample]:
     """What fewer of three part models find than so many is taken to be no mention."""
 
-    def way(trial: Trial) -> Predictor:
+    def way(trial: Trial) -> Sample:
         text = trial.text()[:FREE]
         every = [
             [{span for span, _ in spans} for spans in model.spans(text)]
-            for model in (trial.as_is(), *part_models(trial))
+            for model in (trial.as_is, *part_models(trial))
         ]
         found = {}
         for s, *own in zip(text, *every, strict=True):
             votes = Counter(span for spans in own for span in spans)
             found[s] = {span for span, count in votes.items() if count < least}
-        return trial.fit(partial=rejecting(found))
+        return trial.sample(partial=rejecting(found))
 
     return way
 
 
-def own_heads(trial: Trial) -> Predictor:
+def own_heads(trial: Trial) -> Sample:
     """What the model's own heads call another type is no mention, where the sample shows so."""
     bundled = Predictor.load(None, trial.bench.device)
     shown: Counter[str] = Counter()
@@ -211,27 +198,27 @@ def own_heads(trial: Trial) -> Predictor:
         }
         for s, spans in zip(text, bundled.spans(text), strict=True)
     }
-    return trial.fit(partial=rejecting(found))
+    return trial.sample(partial=rejecting(found))
 
 
-def quiet(share: float) -> Callable[[Trial], Predictor]:
+def quiet(share: float) -> Callable[[Trial], Sample]:
     """The sentences in which a model finds a mention least likely are taken to hold none."""
 
-    def way(trial: Trial) -> Predictor:
+    def way(trial: Trial) -> Sample:
         text = trial.text()[:FREE]
-        chance = [u.chance for u in trial.as_is().uncertainties(text)]
+        chance = [u.chance for u in trial.as_is.uncertainties(text)]
         order = sorted(range(len(text)), key=chance.__getitem__)
         count = round(share * trial.shots)
         chosen = order[len(order) // 4 : len(order) // 2]  # neither headings nor mentions
         rows = chosen[:: max(1, len(chosen) // count)][:count]
         none = [replace(text[row], spans=()) for row in rows]
-        return trial.fit(sentences=(*trial.given, *none))
+        return trial.sample(sentences=(*trial.given, *none))
 
     return way
 
 
-WAYS: dict[str, Callable[[Trial], Predictor]] = {
-    "as is": Trial.as_is,
+WAYS: dict[str, Callable[[Trial], Sample]] = {
+    "as is": Trial.sample,
     "4 mention-free": mention_free(0.2),
     "40 mention-free": mention_free(2),
     "100 mention-free": mention_free(5),
@@ -239,15 +226,27 @@ WAYS: dict[str, Callable[[Trial], Predictor]] = {
     "20 answers": reviewed(20),
     "50 answers": reviewed(50),
     "100 answers": reviewed(100),
-    "20 answers, 3 a step": reviewed(20, partial=3),
-    "20 answers, 12 a step": reviewed(20, partial=12),
+    "20 answers, 3 a step": reviewed(20),
+    "20 answers, 12 a step": reviewed(20),
+    "20 answers, no O-bias": reviewed(20),
+    "50 answers, no O-bias": reviewed(50),
+    "no O-bias": Trial.sample,
     "free: found by one of four": disagreement(2),
     "free: found by two of four": disagreement(3),
     "free: other heads": own_heads,
     "free: 20 quiet sentences": quiet(1),
     "free: 60 quiet sentences": quiet(3),
-    "300 unlabelled": lambda trial: trial.fit(unlabelled=tuple(trial.others("text", 300))),
+    "300 unlabelled": lambda trial: trial.sample(unlabelled=tuple(trial.others("text", 300))),
 }
+_UNBIASED = {"o_bias": 0.0, "o_bias_density": 0.0}
+CHANGES: dict[str, dict[str, Any]] = {
+    "20 answers, 3 a step": {"partial": 3},
+    "20 answers, 12 a step": {"partial": 12},
+    "20 answers, no O-bias": _UNBIASED,
+    "50 answers, no O-bias": _UNBIASED,
+    "no O-bias": _UNBIASED,
+}
+"""Of the recipe, by way."""
 
 
 class Bench:
@@ -260,20 +259,41 @@ class Bench:
         recipe: Recipe = recipe_for(preset, encoder_kind(tagger))
         if single:
             recipe = replace(recipe, average_folds=False, restarts=1)
-        self.preset, self.device, self.single = called(preset, single), device, single
+        self.preset, self.device, self.forecast = called(preset, single), device, not single
         self.adapter = Adapter(start, TAGS, recipe)
-        self.scorers: dict[str, Scorer] = {}
+        self.texts: dict[str, EncodedSentences] = {}
 
-    def measure(self, trial: Trial, way: str) -> dict[str, Any]:
-        """The line of a way."""
+    def fit(self, trials: Sequence[Trial], way: str) -> Iterator[tuple[Trial, Predictor, float]]:
+        """Each trial's model by a way, and the seconds of a processor it took; as many at once as
+        the device holds."""
         began = time.process_time()
-        model = WAYS[way](trial)
-        seconds = time.process_time() - began
+        samples = {WAYS[way](trial): trial for trial in trials}
+        adapter = self.adapter.with_recipe(replace(self.adapter.recipe, **CHANGES.get(way, {})))
+        judge = way == "as is" and self.forecast
+        shared = judge and adapter.recipe.average_folds
+        if shared:  # cross-validation fits the folds, which are then averaged
+            adapter = adapter.with_recipe(replace(adapter.recipe, average_folds=False))
+        for some, params in adapter.fit_groups(list(samples)):
+            for place, sample in enumerate(some):
+                trial, own = samples[sample], params_of_sample(params, place)
+                if judge:
+                    trial.folded = cross_validate(adapter, sample, FOLDS)
+                if shared and trial.folded:
+                    own = average_params([own, *(m.params for m in trial.folded.models)])
+                model = Predictor(adapter.tagger, own, device=self.device)
+                if way == "as is":
+                    trial.first = model
+                yield trial, model, (time.process_time() - began) / len(some)
+                began = time.process_time()
+
+    def line(self, trial: Trial, way: str, model: Predictor, seconds: float) -> dict[str, Any]:
         own = trial.type
-        scorer = self.scorers.setdefault(own.name, Scorer(own.test))
-        found = scorer.predictions(model)
+        if own.name not in self.texts:
+            self.texts[own.name] = model.encode(own.test)
+        scored = model.spans(self.texts[own.name])
+        found = [[span for span, _ in spans] for spans in scored]
+        sure = [sure for spans in scored for _, sure in spans]
         bearing = [(s.spans, f) for s, f in zip(own.test, found, strict=True) if s.spans]
-        counts = score([s.spans for s in own.test], found)
         line = {
             "type": own.name,
             "shots": trial.shots,
@@ -282,12 +302,15 @@ class Bench:
             "preset": self.preset,
             "tested": len(own.test),
             "prevalence": round(own.prevalence, 4),
-            "all": astuple(counts),
+            "all": astuple(score([s.spans for s in own.test], found)),
             "bearing": astuple(score(*zip(*bearing, strict=True))) if bearing else (0, 0, 0),
+            "sure": round(sum(sure), 3),
         }
         if way == "as is" and trial.folded:
-            f1 = forecast(trial.folded.large, trial.folded.small, trial.shots).f1
+            large, small = trial.folded.large, trial.folded.small
+            f1 = forecast(large, small, trial.shots).f1
             line["expected"] = [round(value, 4) for value in (f1.value, f1.low, f1.high)]
+            line["held_out"] = large.counts.sum(0).tolist()
         return line | {"device": self.device, "seconds": round(seconds, 2), "commit": code_commit()}
 
 
@@ -304,55 +327,40 @@ def key(line: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(line[name] for name in ("type", "shots", "sample", "way", "preset"))
 
 
-def f1(counts: Sequence[int]) -> float:
-    return Score(*counts).f1
-
-
-def means(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Of each way, beside those of the same samples as they are: mean over types."""
-    base = {(*key(line)[:3], line["preset"]): line for line in lines if line["way"] == "as is"}
-    ways: defaultdict[tuple[str, int, str], list[dict[str, Any]]] = defaultdict(list)
-    for line in lines:
-        ways[line["preset"], line["shots"], line["way"]].append(line)
-    for (preset, shots, way), own in ways.items():
-        pairs = [(line, base.get((*key(line)[:3], preset))) for line in own]
-        each = []
-        for part, chosen in (("all", 1.0), ("all", 0.1), ("bearing", 1.0)):
-            by_type: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-            for line, as_is in pairs:
-                if as_is is not None and line["prevalence"] < chosen:
-                    by_type[line["type"]].append((f1(as_is[part]), f1(line[part])))
-            rows = [[fmean(column) for column in zip(*v, strict=True)] for v in by_type.values()]
-            before, after = [fmean(column) for column in zip(*rows, strict=True)] or (0.0, 0.0)
-            each.append(f"{before:.3f} -> {after:.3f} ({len(rows)} types)")
-        yield f"{preset} K={shots} {way:32} all {each[0]}, rare {each[1]}, bearing {each[2]}"
-
-
 @one_thread()
 def run(args: argparse.Namespace) -> None:
     plan, corpora = protocol(args.protocol), Corpora.under(args.corpora)
     preset = args.preset or ("quick" if args.device == "cpu" else "best")
     bench = Bench(args.device, preset, args.model, args.single)
     there = {key(line) for line in held()}
-    for name in args.types or plan.targets:
-        own = Type.load(corpora, name, plan)
-        if args.tested:
-            own = replace(own, test=own.test[:: max(1, len(own.test) // args.tested)])
-        for number in range(args.first, args.first + args.samples):
-            trial = Trial(bench, own, args.shots, number)
-            for way in args.ways:
-                if (name, args.shots, number, way, bench.preset) in there:
-                    continue
-                line = bench.measure(trial, way)
+    names = args.types or plan.targets
+    at_once = 1 if args.device == "cpu" else args.at_once
+    for first in range(0, len(names), at_once):
+        trials = []
+        for name in names[first : first + at_once]:
+            own = Type.load(corpora, name, plan)
+            if args.tested:
+                own = replace(own, test=own.test[:: max(1, len(own.test) // args.tested)])
+            numbers = range(args.first, args.first + args.samples)
+            trials += [Trial(bench, own, args.shots, number) for number in numbers]
+        for way in args.ways:
+            missing = [t for t in trials if (*t.seed, way, bench.preset) not in there]
+            if way != "as is":  # most ways ask what the model of the sample alone finds
+                before = [trial for trial in missing if trial.first is None]
+                for _ in bench.fit(before, "as is"):
+                    pass
+            for trial, model, seconds in bench.fit(missing, way):
+                line = bench.line(trial, way, model, seconds)
                 with LINES.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(line) + "\n")
-                shown = f"{f1(line['all']):.3f} {f1(line['bearing']):.3f} {line.get('expected')}"
-                print(f"{name} {number} {way}: {shown} {line['seconds']} s", flush=True)
+                shown = " ".join(f"{Score(*line[part]).f1:.3f}" for part in ("all", "bearing"))
+                said = f"{shown} {line.get('expected', '')} {line['seconds']} s"
+                print(f"{trial.type.name} {trial.number} {way}: {said}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpora", nargs="?", type=Path)
+    parser.add_argument("corpora", type=Path)
     parser.add_argument("--protocol", default="running_devel")
     parser.add_argument("--types", nargs="+", default=None)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["as is", "20 answers"])
@@ -364,15 +372,10 @@ def main() -> None:
     parser.add_argument("--single", action="store_true", help="one fit, quickly; no forecast")
     parser.add_argument("--model", type=Path, default=None, help="default: the bundled start")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--show", action="store_true", help="print means and measure nothing")
+    parser.add_argument("--at-once", type=int, default=8, help="types fitted at once on a GPU")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    if not args.show:
-        if args.corpora is None:
-            parser.error("name the folder of the corpora")
-        run(args)
-    for line in means(held()):
-        print(line)
+    run(args)
 
 
 if __name__ == "__main__":

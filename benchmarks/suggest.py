@@ -31,13 +31,13 @@ from hardner import corpora
 from hardner.adapt.adapter import Adapter, params_of_sample
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.adapt.sample import Sample
-from hardner.batch import TagSet
 from hardner.catalogue import BENCHMARK
 from hardner.episodes import distinct, random_numbers
 from hardner.evaluate.score import ErrorCounts, Scorer
 from hardner.model.describe import load_model
 from hardner.model.layers import Params
 from hardner.model.tagger import Model, Tagger
+from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 from hardner.tag.suggest import Shortlist, diversify, words_of
 from hardner.tag.uncertainty import Uncertainty

@@ -24,13 +24,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torchcrf import CRF
 
-from hardner.batch import Batch, TagSet
+from hardner.batch import Batch
 from hardner.model.characters import Characters
 from hardner.model.encoders import PieceEncoder, WordEncoder
 from hardner.model.layers import Mode, Params, part_of
-from hardner.model.subwords import Pieces
+from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
+from hardner.schemes import TagSet
 from hardner.types import Sentence, Span
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")

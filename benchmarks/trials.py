@@ -17,13 +17,13 @@ from hardner.adapt.adapter import Adapter, add_o_bias, params_of_sample
 from hardner.adapt.recipe import Recipe, o_bias_for
 from hardner.adapt.sample import Sample
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences
-from hardner.batch import TagSet
 from hardner.episodes import few_shot
 from hardner.evaluate.results import code_commit
 from hardner.evaluate.score import Score, Scorer
 from hardner.meta.source_data import relabelled
 from hardner.model.layers import Params
 from hardner.model.tagger import Model, Tagger
+from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 from hardner.types import Corpus, Sentence
 

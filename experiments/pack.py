@@ -16,12 +16,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from hardner.batch import TagSet
 from hardner.corpora import load_corpus
 from hardner.meta.source_data import relabelled, with_labels
 from hardner.model.describe import describe_tagger, files_of, load_model, save_model
 from hardner.model.layers import Params, part_of, scoped
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.tag.calibration import calibrated, fit_temperature
 from hardner.tag.guidelines import GUIDELINES, GuidelineHead, replace_head, save_guidelines
 from hardner.tag.predictor import Predictor

@@ -29,6 +29,7 @@
 #   full                  ~20  MetaBioNER, Table 5
 #   relations             ~25  MT-BioNER, Figure 3; multi-granularity, Figures 4 to 6
 #   hardness               ~2  HGDA, Table 1; MetaBioNER, Table 4
+#   examples              ~12  MetaNER, Table 5; multi-granularity, Table 5
 #   corpora                 0  tables of statistics, without a GPU
 set -e
 part=${1:-}
@@ -274,6 +275,14 @@ relations) # MT-BioNER, Figure 3; multi-granularity, Figures 4 to 6
 hardness) # HGDA, Table 1; MetaBioNER, Table 4
     # shellcheck disable=SC2086
     go "hardner train hgda/disease-5 --out runs/hardness $vectors $TRAIN && hardner hardness runs/hardness --iterations 1,450 --json > results/hardness.json"
+    ;;
+examples) # MetaNER, Table 5; multi-granularity, Table 5; then python experiments/study/examples.py runs/results/examples/*
+    row metaner/heterogeneous ratios MetaNER --preset best --shots 0.1 --samples 1 --predictions
+    for corpus in NCBI-disease BC5CDR-chem BC2GM; do
+        own=$(echo "$corpus" | tr '[:upper:]' '[:lower:]')
+        row "multigranularity/$own" shares "Multi-granularity max" --corpora "$corpus" --shots 1.0 --predictions
+        row "multigranularity-ner-alone/$own" shares NER --corpora "$corpus" --shots 1.0 --predictions
+    done
     ;;
 corpora) # tables of statistics
     go "hardner corpora --json --root ${CORPORA:-../shared/corpora} > results/corpora.json"

@@ -6,8 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardner.batch import Batch, Features, Ragged, Store, TagSet, bucket, group_by_width
+from hardner.batch import Batch, Ragged, Store
 from hardner.errors import HardnerError
+from hardner.features import Features, bucket, group_by_width
+from hardner.schemes import TagSet
 from hardner.types import Sentence, Span
 
 DISEASE = TagSet("Disease", ("Disease",))

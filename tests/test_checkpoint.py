@@ -101,6 +101,9 @@ def test_folder_is_plain_safetensors_and_json(tmp_path: Path) -> None:
     written = json.loads((folder / "config.json").read_text("utf-8"))
     assert written["version"] == 1 and written["config"] == CONFIG
     assert (folder / "vocabulary.txt").read_text("utf-8") == "β\n"
+    (tmp_path / "plain").write_text("")
+    modes = {path.stat().st_mode for path in (tmp_path / "plain", *folder.iterdir())}
+    assert len(modes) == 1  # others may read it where they may read other files
 
 
 def test_tied_tensors_and_gradients(tmp_path: Path) -> None:

@@ -173,3 +173,29 @@ def test_what_a_setting_brings_stands_in_the_ablation() -> None:
             for figure, name in zip(pair, (without, beside), strict=True):
                 rows = [line for line in lines if line.startswith(f"| {name} |")]
                 assert any(f"**0{figure}**" in row for row in rows), f"{figure} of {name}"
+
+
+QUOTED = re.findall(r"\*\*`(.+?)`", (ROOT / "docs" / "troubleshooting.md").read_text("utf-8"), re.S)
+
+
+@pytest.fixture(scope="session")
+def texts_of_the_source() -> list[str]:
+    """Every string of the source as a reader sees it, … in place of what is filled in."""
+    found = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                parts = (p.value if isinstance(p, ast.Constant) else "…" for p in node.values)
+                found.append("".join(map(str, parts)))
+    return found
+
+
+@pytest.mark.parametrize("line", QUOTED)
+def test_lines_that_are_explained_stand_in_the_source(
+    line: str, texts_of_the_source: list[str]
+) -> None:
+    assert len(QUOTED) > 20
+    for part in (" ".join(part.split()).strip(";:, ") for part in line.split("…")):
+        assert any(part in text for text in texts_of_the_source), part

@@ -11,7 +11,8 @@ import hardner
 PACKAGE = Path(hardner.__file__).parent
 LAYERS = (
     {"types", "errors", "seeds", "renamed", "unfinished"},
-    {"config", "schemes", "text", "files", "folders", "weights"},
+    {"config", "schemes", "text", "features", "files", "folders", "weights"},
+    {"manifest"},
     {"checkpoint", "partial"},
     {"formats", "episodes", "batch", "vectors", "jobs"},
     {"catalogue"},

@@ -12,16 +12,17 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from hardner.batch import Batch, TagSet
+from hardner.batch import Batch
 from hardner.formats.conll import read_sentences
 from hardner.model.characters import Characters
 from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder, vocabulary_of
 from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
 from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Params
-from hardner.model.subwords import Pieces
+from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
+from hardner.schemes import TagSet
 from hardner.types import Sentence
 
 ROOT = Path(__file__).parents[1] / "examples" / "tiny"

@@ -14,32 +14,44 @@ from pathlib import Path
 import ablation
 import bundled
 import calibration
+import choosing
+import deploy
 import few_shot
 import forecast
 import picture
 import protocols
 import reliability
+import reproduction
+import running
 import scale
 import suggest
+import tables
 import tagging
+import thresholds
 import workbench
 
 ROOT = Path(__file__).parents[2]
 START, END = "<!-- figures: made by benchmarks/pages -->\n", "<!-- end of figures -->"
 PAGES = {
     "README.md": few_shot.summary,
-    "docs/results.md": lambda: chain(few_shot.page(), protocols.page()),
+    "docs/results.md": lambda: chain(tables.index(), few_shot.page(), protocols.page()),
+    "docs/tables.md": tables.page,
+    "docs/reproduction.md": reproduction.page,
     "docs/tagging.md": tagging.page,
     "docs/calibration.md": calibration.page,
+    "docs/choosing.md": choosing.page,
     "docs/scale.md": scale.page,
+    "docs/deploy.md": deploy.page,
+    "docs/score.md": thresholds.page,
     "docs/suggest.md": suggest.page,
     "docs/model-card.md": bundled.page,
     "docs/limitations.md": forecast.page,
     "docs/reliability.md": reliability.page,
+    "docs/running-text.md": running.page,
     "docs/workbench.md": workbench.page,
     "results/ablation.md": ablation.page,
 }
-DRAWN = {"docs/images/headline.svg": picture.svg}
+DRAWN = {"docs/images/headline.svg": picture.svg, "docs/images/forecast.svg": running.svg}
 
 
 def filled(text: str, lines: Iterable[str]) -> str:

@@ -5,6 +5,10 @@ from typing import Any
 
 import lines
 
+from hardner.evaluate.published import MEAN
+from hardner.evaluate.render import FEWER
+from hardner.evaluate.results import load_results
+from hardner.evaluate.table import build_tables
 from hardner.renamed import with_new_names
 
 SHOTS = (5, 20, 50, 100)
@@ -26,6 +30,7 @@ ENCODERS = {"transformer": "The transformer", "bilstm": "The BiLSTM"}
 
 def page() -> Iterator[str]:
     """A table for each encoder and one of the left-out domains; a row a recipe, as it was tried."""
+    yield from earlier()
     every = lines.of("results/ablation.jsonl")
     unseen = [line for line in every if "left_out" not in line]
     for encoder, named in ENCODERS.items():
@@ -41,6 +46,20 @@ def page() -> Iterator[str]:
         else:
             yield f"from the encoder {f'in `{folder}`' if folder else BEFORE}.\n"
         yield from table([line for line in left if setting(line) == own])
+
+
+def earlier() -> Iterator[str]:
+    """The mean F1 over the eight corpora of recipes that were scored before today's."""
+    results = load_results([lines.ROOT / "results" / "earlier" / "few_shot.jsonl"])
+    (table,) = build_tables(results)
+    yield "\nEarlier recipes on the test sets of the eight corpora, 20 samples of each:\n"
+    yield "| row | " + " | ".join(f"{size} sentences" for size in table.sizes) + " |"
+    yield "|---" * (1 + len(table.sizes)) + "|"
+    for row in table.rows:
+        cells = [table.cells[size, row, MEAN] for size in table.sizes]
+        shown = [f"{c.mean:.3f}" + FEWER * table.falls_short(c) if c.mean else "-" for c in cells]
+        yield f"| {table.label(row)} | " + " | ".join(shown) + " |"
+    yield f"\n{FEWER} of fewer samples."
 
 
 def setting(line: Mapping[str, Any]) -> tuple[str, tuple[str, ...], int, str]:

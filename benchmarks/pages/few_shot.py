@@ -16,8 +16,11 @@ from hardner.evaluate.published import (
 from hardner.evaluate.render import RENDERERS
 from hardner.evaluate.results import Result, load_results
 from hardner.evaluate.table import ResultTable, build_tables
+from hardner.evaluate.trainings import read_trainings
 
 RESULTS = Path(__file__).parents[2] / "results" / "few_shot.jsonl"
+SEEDS = RESULTS.parent / "seeds" / "few_shot.jsonl"
+"""The compared rows, five trainings of each, once they were run."""
 BEST = "hardner"
 SHOTS = (5, 10, 20, 50, 100)
 BILSTM = "BiLSTM-CRF with a skip connection, mention replacement, negatives and O-logit bias"
@@ -115,11 +118,13 @@ def durations(results: Sequence[Result]) -> Iterator[str]:
 def page() -> Iterator[str]:
     results = load_results([RESULTS])
     yield "## Few-shot: a domain that training has not seen\n"
-    (table,) = build_tables(results)
+    (table,) = build_tables(results, trainings=read_trainings([RESULTS]))
     yield RENDERERS["md"]([table])
     yield from durations(results)
     yield from contests(table)
-    yield from relations.of(table, WHOLE, "bilstm", "BiLSTM-CRF")
+    seeded = [SEEDS] if SEEDS.exists() else [RESULTS]
+    (compared,) = build_tables(load_results(seeded), trainings=read_trainings(seeded))
+    yield from relations.of(compared, WHOLE, "bilstm", "BiLSTM-CRF")
     yield from relations.of(table, WHOLE, "transformer", "transformer")
     yield "At 50 sentences, beside the highest published figures found (Su et al. 2024; other"
     yield "samples, a far larger model):\n"

@@ -39,12 +39,13 @@ CLAIMS = {
 def ours(preset: str) -> bool:
     """Whether a row is by a preset of this project: what the papers' own values come to is shown,
     but not every method has been run by them."""
-    return preset != "paper"
+    return preset.startswith("best")
 
 
 def name(row: TableRow) -> str:
     """The method, and whether it is by the papers' values."""
-    return row.method if ours(row.preset) else f"{row.method} by paper"
+    own = {"metaner, adapted by paper": "paper"}.get(row.preset, row.preset)
+    return row.method if ours(row.preset) else f"{row.method} by {own}"
 
 
 def of(table: ResultTable, whole: int, encoder: str, called: str) -> Iterator[str]:

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hardner.batch import Ints, Store
+from hardner.batch import Store
+from hardner.features import Ints
 from hardner.meta.inner import expand_per_task
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger

@@ -1,52 +1,23 @@
 """Sentences as tensors: encoded once, kept on the device, batched by a gather."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from hardner.errors import HardnerError
+from hardner.features import Features, Ints, bucket, group_by_width
 from hardner.partial import partial_rules
-from hardner.schemes import spans_to_tags, tag_set
+from hardner.schemes import TagSet, spans_to_tags
 from hardner.types import Sentence
 
-Ints = NDArray[np.int64]
 FULL = 0.75
 """Laid end to end only where less than this share of a padded batch is filled."""
 LONGEST_SENTENCE = 4096
 """The most values that lie end to end, as attention compares each with each."""
-
-
-@dataclass(frozen=True)
-class Features:
-    """What an encoder reads of sentences, before batching."""
-
-    streams: Mapping[str, Sequence[Ints]]
-    """By name, one row of integers a sentence; padded with 0 in a batch."""
-    tables: Mapping[str, Ints]
-    """By name, what the integers point into (the letters of each word form, say)."""
-    counted: str = ""
-    """The stream whose different values an encoder may want counted, if any."""
-    packed: str = ""
-    """The stream whose values an encoder may want to lay end to end, if any."""
-
-
-@dataclass(frozen=True)
-class TagSet:
-    """The labels of one domain and the tags that spell them."""
-
-    domain: str
-    labels: tuple[str, ...]
-    scheme: str = "IOB2"
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """All tags, ``O`` first."""
-        return tag_set(self.labels, self.scheme)
 
 
 class PartialLabels(NamedTuple):
@@ -236,46 +207,6 @@ def most_distinct(values: Sequence[Ints], rows: Ints) -> int:
     """How many values the rows [M, B] of a task hold at most, the padding's 0 being one."""
     tasks = (np.concatenate([values[row] for row in task]) for task in rows)
     return 1 + max(len(np.unique(held)) for held in tasks)
-
-
-def bucket(width: int) -> int:
-    """The next multiple of 16, and beyond 128 the next of 160, 192, 224, 256, 320, … ."""
-    if width <= 128:
-        return -(-width // 16) * 16
-    step = 1 << ((width - 1).bit_length() - 3)  # a quarter of the power of two below
-    return -(-width // step) * step
-
-
-def group_by_width(
-    widths: Ints,
-    max_cells: int,
-    max_rows: int | None = None,
-    round_up: Callable[[int], int] | None = None,
-) -> Iterator[Ints]:
-    """Rows in groups of like width, the widest first, so that little of a batch is padding.
-
-    Args:
-        widths: Of each row.
-        max_cells: Rows of a group times the width that they are padded to; a row that is wider
-            is a group by itself.
-        max_rows: Rows of a group.
-        round_up: The width that a width is padded to. If given, a group holds rows of one padded
-            width, so that a row's padding depends on the row alone and not on its neighbours.
-    """
-    if round_up:
-        table = np.array([round_up(width) for width in range(int(widths.max(initial=0)) + 1)])
-        widths = table[widths]
-    order = np.argsort(-widths, kind="stable")
-    descending = -widths[order]
-    start = 0
-    while start < len(order):
-        width = -descending[start]
-        size = max(1, max_cells // max(1, int(width)))
-        stop = start + min(size, max_rows or size)
-        if round_up:
-            stop = min(stop, int(np.searchsorted(descending, -width, "right")))
-        yield order[start:stop]
-        start = stop
 
 
 def _labels(sentence: Sentence, tag_set: TagSet, index: Mapping[str, int]) -> tuple[Ints, Ints]:

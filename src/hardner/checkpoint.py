@@ -1,15 +1,13 @@
 """A model is a folder: weights in safetensors, ``config.json`` and the caller's files.
 
-``config.json`` names every other file with its size and checksum and every tensor with its shape,
-so that a folder is checked whole before any of it is used. A folder is written aside and moved into
-place.
+A folder is checked whole (`hardner.manifest`) before any of it is used, and written aside and
+moved into place.
 """
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import chain
 from math import prod
 from pathlib import Path
@@ -21,24 +19,25 @@ from torch import Tensor
 
 import hardner
 from hardner import weights
-from hardner.config import Whole, keys, make
 from hardner.errors import FileError, HardnerError
-from hardner.files import sha256
 from hardner.folders import atomic_folder
+from hardner.manifest import (
+    CONFIG,
+    FLOATS,
+    FORMAT,
+    OTHERS,
+    PLAIN_NAME,
+    SCALES,
+    VERSION,
+    TensorEntry,
+    checked_manifest,
+    read_manifest,
+)
 
-CONFIG = "config.json"
 CHECKSUM = "checksum"
-_FORMAT = "hardner model"
-_VERSION = 2
-"""Of folders with matrices in 8 bits, which the readers of version 1 would misread."""
 _RESERVED = "__metadata__"
 """No tensor's name: safetensors headers use it."""
-_LARGEST_CONFIG = 100_000_000
-"""Bytes of ``config.json``."""
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-_OTHERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
-DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (*_FLOATS, *_OTHERS)}
+DTYPES = {name: getattr(torch, name) for name in (*FLOATS, *OTHERS)}
 _DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
@@ -49,42 +48,6 @@ class Checkpoint:
     tensors: Mapping[str, Tensor]
     config: Mapping[str, Any]
     files: Mapping[str, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A tensor as it was given and as it is stored."""
-
-    dtype: str
-    stored: str
-    shape: tuple[Whole, ...]
-
-    @property
-    def in_int8(self) -> bool:
-        """Whether it is stored in 8 bits, and the scales of its rows beside it."""
-        return self.stored == "int8" and DTYPES[self.dtype].is_floating_point
-
-    def check(self) -> None:
-        """Refuse what no tensor is stored as."""
-        if unknown := sorted({self.dtype, self.stored} - DTYPES.keys()):
-            raise HardnerError(f"unknown dtype {unknown[0]:.40}")
-        floats = all(DTYPES[name].is_floating_point for name in (self.dtype, self.stored))
-        if not (self.stored == self.dtype or floats or (self.in_int8 and len(self.shape) > 1)):
-            raise HardnerError(f"{self.dtype} of {list(self.shape)} stored as {self.stored}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Manifest:
-    """What ``config.json`` says about the folder."""
-
-    config: Mapping[str, Any]
-    tensors: Mapping[str, _Entry]
-    weights: Mapping[str, tuple[str, ...]]
-    """What each weight file holds; a tensor spread over many is their numbers in this order."""
-    sizes: Mapping[str, Whole]
-    """Bytes of every file but ``config.json``."""
-    checksums: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of the same files; older folders have none."""
 
 
 def save_checkpoint(
@@ -111,7 +74,7 @@ def save_checkpoint(
     folder, files = Path(folder).resolve(), files or {}
     _check_replaceable(folder)
     for name in files:
-        if not _PLAIN_NAME.fullmatch(name) or name == CONFIG or name.startswith("weights"):
+        if not PLAIN_NAME.fullmatch(name) or name == CONFIG or name.startswith("weights"):
             raise HardnerError(f"{name!r} cannot be the name of a file in a model folder")
     types = dtype if isinstance(dtype, Mapping) else dict.fromkeys(tensors, dtype)
     entries = {name: _entry(name, tensor, types.get(name)) for name, tensor in tensors.items()}
@@ -121,8 +84,8 @@ def save_checkpoint(
     contents = {name: save(part) for name, part in shards.items()}
     contents |= {n: c.encode() if isinstance(c, str) else c for n, c in files.items()}
     manifest = {
-        "format": _FORMAT,
-        "version": _VERSION if any(entry.in_int8 for entry in entries.values()) else 1,
+        "format": FORMAT,
+        "version": VERSION if any(entry.in_int8 for entry in entries.values()) else 1,
         "hardner": hardner.__version__,
         "config": config,
         "tensors": {name: asdict(entry) for name, entry in entries.items()},
@@ -146,9 +109,7 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
 
 
 def _load(folder: Path) -> Checkpoint:
-    manifest = _read_manifest(folder)
-    for name in manifest.sizes:
-        _check_file(folder / name, name, manifest)
+    manifest = checked_manifest(folder)
     cuts: dict[str, list[Tensor]] = {name: [] for name in chain(*manifest.weights.values())}
     for name, expected in manifest.weights.items():
         found = weights.read_shard(folder / name)
@@ -162,7 +123,7 @@ def _load(folder: Path) -> Checkpoint:
         tensor, dtype = _joined(folder, name, cuts, entry.stored, entry.shape), DTYPES[entry.dtype]
         if entry.in_int8:
             rows = (prod(entry.shape[:-1]),)
-            scales = _joined(folder, name + weights.SCALES, cuts, "float32", rows)
+            scales = _joined(folder, name + SCALES, cuts, "float32", rows)
             tensor = weights.dequantise_rows(tensor, scales, dtype)
         tensors[name] = tensor.to(dtype)
     extra = manifest.sizes.keys() - manifest.weights.keys()
@@ -170,8 +131,8 @@ def _load(folder: Path) -> Checkpoint:
     return Checkpoint(tensors, manifest.config, files)
 
 
-def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> _Entry:
-    foreign = name == _RESERVED or name.endswith(weights.SCALES) or "\0" in name
+def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> TensorEntry:
+    foreign = name == _RESERVED or name.endswith(SCALES) or "\0" in name
     if tensor.dtype not in _DTYPE_NAMES or foreign:
         raise HardnerError(f"tensor {name}: {tensor.dtype} cannot be stored in a model folder")
     stored = tensor.dtype
@@ -179,17 +140,17 @@ def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> _Entry:
         dtype = torch.float16
     if dtype is not None and stored.is_floating_point and stored.itemsize > dtype.itemsize:
         stored = dtype
-    return _Entry(_DTYPE_NAMES[tensor.dtype], _DTYPE_NAMES[stored], tuple(tensor.shape))
+    return TensorEntry(_DTYPE_NAMES[tensor.dtype], _DTYPE_NAMES[stored], tuple(tensor.shape))
 
 
-def _stored(name: str, tensor: Tensor, entry: _Entry) -> Iterator[tuple[str, Tensor]]:
+def _stored(name: str, tensor: Tensor, entry: TensorEntry) -> Iterator[tuple[str, Tensor]]:
     """A contiguous copy that shares no memory with another tensor, and any scales."""
     tensor = tensor.detach().cpu()
     if entry.in_int8:
         numbers, scales = weights.quantise_rows(tensor)
         if not scales.isfinite().all():
             raise HardnerError(f"tensor {name}: a value is too large for int8, or not finite")
-        yield from ((name, numbers), (name + weights.SCALES, scales))
+        yield from ((name, numbers), (name + SCALES, scales))
         return
     narrow = tensor.to(DTYPES[entry.stored])
     if entry.stored != entry.dtype and not torch.equal(narrow.isfinite(), tensor.isfinite()):
@@ -212,40 +173,12 @@ def _check_replaceable(folder: Path) -> None:
     if not present:
         return
     try:
-        known = {CONFIG, *_read_manifest(folder).sizes}
+        known = {CONFIG, *read_manifest(folder).sizes}
     except FileError as error:
         message = f"exists and is not a hardner model; choose another folder ({error})"
         raise FileError(folder, message) from None
     if foreign := sorted(present - known):
         raise FileError(folder, f"holds {foreign[0]}, no part of the model; move it elsewhere")
-
-
-def _read_manifest(folder: Path) -> _Manifest:
-    path = folder / CONFIG
-    raw = read_config(path)
-    if raw.get("format") != _FORMAT:
-        raise FileError(path, "not the configuration of a hardner model")
-    version = raw.get("version")
-    if not isinstance(version, int) or version > _VERSION:
-        message = f"format version {version!r:.40} is newer than {_VERSION}"
-        raise FileError(path, f"{message}: upgrade hardner to read it")
-    try:
-        manifest = make(_Manifest, {key: raw[key] for key in keys(_Manifest) if key in raw})
-        for entry in manifest.tensors.values():
-            entry.check()
-    except HardnerError as error:
-        raise FileError(path, f"damaged: {error}") from None
-    for name in (*manifest.sizes, *manifest.weights):
-        if not _PLAIN_NAME.fullmatch(name):
-            raise FileError(path, f"unsafe file name {name!r}")
-    listed, held = set(chain(*manifest.weights.values())), manifest.tensors.items()
-    scales = {name + weights.SCALES for name, entry in held if entry.in_int8}
-    if (
-        listed != manifest.tensors.keys() | scales
-        or not manifest.weights.keys() <= manifest.sizes.keys()
-    ):
-        raise FileError(path, "damaged: its lists of tensors and files disagree")
-    return manifest
 
 
 def with_checksum(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,34 +195,6 @@ def agrees_with_checksum(config: Mapping[str, Any]) -> bool:
 def _sum(config: Mapping[str, Any]) -> str:
     text = json.dumps(config, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """The table in a folder's ``config.json``, hardner's or another's."""
-    if not path.is_file():  # a pipe or a device might never end
-        raise FileError(path.parent, f"not a hardner model: no {CONFIG} in it")
-    if path.stat().st_size > _LARGEST_CONFIG:
-        raise FileError(path, f"damaged: larger than {_LARGEST_CONFIG:,} bytes")
-    try:
-        raw = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise FileError(path, f"damaged, not JSON: {error}") from None
-    if not isinstance(raw, dict):
-        raise FileError(path, "not the configuration of a hardner model")
-    return raw
-
-
-def _check_file(path: Path, name: str, manifest: _Manifest) -> None:
-    if not path.is_file():
-        raise FileError(path, "missing from the model folder")
-    actual, size = path.stat().st_size, manifest.sizes[name]
-    if name in manifest.weights:
-        weights.check_header(path, actual)
-    if actual != size:
-        state = "truncated" if actual < size else "damaged"
-        raise FileError(path, f"{state}: {actual} bytes, expected {size}")
-    if name in manifest.checksums and manifest.checksums[name] != sha256(path):
-        raise FileError(path, f"damaged: its checksum is not the one in {CONFIG}")
 
 
 def _joined(

@@ -7,6 +7,7 @@ empty, as in files that mark one type only.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise, product
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -126,6 +127,20 @@ def tag_set(labels: Iterable[str], scheme: str = "IOB2") -> tuple[str, ...]:
     table = scheme_named(scheme)
     used = {*table.apart, *(table.touching or ())}
     return OUTSIDE, *(_join(p, label) for label in labels for p in "BIES" if p in used)
+
+
+@dataclass(frozen=True)
+class TagSet:
+    """The labels of one domain and the tags that spell them."""
+
+    domain: str
+    labels: tuple[str, ...]
+    scheme: str = "IOB2"
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """All tags, ``O`` first."""
+        return tag_set(self.labels, self.scheme)
 
 
 def allowed(

@@ -16,10 +16,6 @@ from torch import Tensor
 
 from hardner.errors import FileError
 
-_LARGEST_HEADER = 100_000_000
-"""The safetensors format's own limit, in bytes."""
-SCALES = "@scales"
-"""How the names of scales end, behind the name of their matrix; no other tensor's may."""
 _SHORTEST_ROW, _SMALLEST_MATRIX = 32, 1 << 14
 """Numbers of a row and of a matrix from which on 8 bits are worth a scale for each row."""
 
@@ -60,18 +56,6 @@ def read_shard(path: Path) -> dict[str, Tensor]:
         raise FileError(path, f"damaged weights: {error}") from None
     # Tensors are mapped from the file, and Windows does not replace a file in use.
     return {n: t.clone() for n, t in found.items()} if sys.platform == "win32" else found
-
-
-def check_header(path: Path, size: int) -> None:
-    """Refuse what is not safetensors: the length of a JSON header, then the header."""
-    with path.open("rb") as stream:
-        start = stream.read(9)
-    length = int.from_bytes(start[:8], "little")
-    if start[8:] == b"{" and length <= min(size - 8, _LARGEST_HEADER):
-        return
-    if start.startswith((b"PK", b"\x80")):
-        raise FileError(path, "a pickle, not safetensors; it could run code and is not read")
-    raise FileError(path, f"damaged weights: a header of {length} bytes in a file of {size}")
 
 
 def worth_int8(shape: Sequence[int]) -> bool:

@@ -8,9 +8,9 @@ import tiny
 from hardner.adapt.adapter import Adapter
 from hardner.adapt.recipe import Recipe, SelfTraining
 from hardner.adapt.sample import Sample
-from hardner.batch import TagSet
 from hardner.meta.optim import Optimizer
 from hardner.model.tagger import Model
+from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 

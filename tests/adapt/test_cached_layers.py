@@ -13,12 +13,12 @@ from hardner.adapt.cached_layers import cache_lower_layers, mean_decoder, upper_
 from hardner.adapt.fit import fit_samples
 from hardner.adapt.recipe import o_bias_for
 from hardner.adapt.sample import Sample
-from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.meta.inner import InnerLoop, adapt_tasks
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import SCORING, part_of
 from hardner.model.tagger import Model
+from hardner.schemes import TagSet
 from hardner.types import Sentence
 
 

@@ -15,12 +15,12 @@ from hardner.adapt.distil import (
     _Lesson,
     distil_tagger,
 )
-from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
 from hardner.model.characters import Characters
 from hardner.model.layers import SCORING, Params
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
@@ -75,8 +75,12 @@ def test_the_loss_is_the_cross_entropy_of_the_marginals() -> None:
     rows = torch.arange(5)
     shown, read = lesson.widths(rows.numpy())
     loss = lesson.loss(params, rows, (shown, read))
+    assert sorted(lesson.heard) == [0, 1, 2, 3, 4]
+    again = lesson.loss(params, rows, (shown, read))  # of what was said the first time
+    assert again.item() == pytest.approx(loss.item(), rel=1e-6)
     wide = [{n: w + 9 for n, w in own.items()} for own in (shown, read)]
     for wider in ((wide[0], read), (shown, wide[1])):
+        lesson.heard.clear()
         assert lesson.loss(params, rows, wider).item() == pytest.approx(loss.item(), rel=1e-6)
     total = words = 0.0
     for row in range(5):

@@ -10,13 +10,13 @@ import torch
 from hardner.adapt.adapter import params_of_sample
 from hardner.adapt.fit import fit_samples, length_batches
 from hardner.adapt.recipe import RECIPES, Recipe, recipe_for
-from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.score import ErrorCounts, Scorer
 from hardner.meta.inner import adapt_tasks
 from hardner.meta.optim import Optimizer
 from hardner.model.layers import part_of
 from hardner.model.runtime import CudaGraphRunner
+from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 
 RULE = Recipe(

@@ -88,7 +88,10 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Adapter:
     return adapter_for(known(), "Drug")
 
 
-def test_a_rejected_span_is_no_longer_found_and_a_confirmed_one_is(adapter: Adapter) -> None:
+@pytest.mark.parametrize("unlabelled", [0, 6])
+def test_a_rejected_span_is_no_longer_found_and_a_confirmed_one_is(
+    adapter: Adapter, unlabelled: int
+) -> None:
     fitted = adapter.fit([Sample(DRUGS)])
     others = [replace(s, spans=()) for s in _unseen()]
     before = find_spans(adapter, fitted, others)
@@ -100,7 +103,8 @@ def test_a_rejected_span_is_no_longer_found_and_a_confirmed_one_is(adapter: Adap
     no = replace(others[at], state="partial", rejected=(span,))
     first = Span(0, 1, "Drug")
     yes = replace(others[missed], state="partial", spans=(first,))
-    after = adapter.fit([Sample(DRUGS, partial=(no, yes))])
+    text = tuple(_unseen()[-unlabelled:]) if unlabelled else ()
+    after = adapter.fit([Sample(DRUGS, unlabelled=text, partial=(no, yes))])
     found = find_spans(adapter, after, others)
     assert span not in found[at]
     assert first in found[missed]

@@ -18,9 +18,9 @@ from hardner.adapt.self_training import (
     soft_labels,
     usable_sentences,
 )
-from hardner.batch import TagSet
 from hardner.model.decoders import Emissions, TransitionScores, constraints, tag_loss
 from hardner.model.layers import SCORING, part_of
+from hardner.schemes import TagSet
 from hardner.types import Sentence, Span
 
 TAUGHT = replace(RULE, self_training=SelfTraining(steps=6, batch=4))

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from hardner.batch import TagSet
 from hardner.model.describe import save_model
 from hardner.model.encoders import WordEncoder, vocabulary_of
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.text import sentences
 from hardner.types import Document
 

@@ -29,7 +29,8 @@ def places(model: hardner.Predictor) -> list[tuple[int, int, str]]:
 
 def test_an_onnx_model_is_written_and_compared(call: Command, tmp_path: Path) -> None:
     out = tmp_path / "onnx"
-    code, said, err = call("export", "--onnx", out, "--model", folder("transformer"))
+    options = ("--float32", "--model", folder("transformer"))
+    code, said, err = call("export", "--onnx", out, *options)
     assert (code, said) == (0, "")
     assert re.search(r"scores differ by \d+e-0[5-9] at most; F1 1.000 -> 1.000", err)
     assert re.search(r"[\d,]+ -> [\d,]+ words/s", err)
@@ -38,7 +39,7 @@ def test_an_onnx_model_is_written_and_compared(call: Command, tmp_path: Path) ->
 
 def test_eight_bits_are_written_where_they_cost_little(call: Command, tmp_path: Path) -> None:
     out = tmp_path / "int8"
-    code, said, err = call("export", "--onnx", out, "--int8", "--model", folder("transformer"))
+    code, said, err = call("export", "--onnx", out, "--model", folder("transformer"))
     assert (code, said) == (0, "")
     assert re.search(r"8-bit weights; F1 1.000 -> (0.99\d|1.000) against the model's own", err)
     assert hardner.load(out)(TEXT)
@@ -59,6 +60,12 @@ def test_eight_bits_are_refused_where_they_cost_too_much(
     assert (code, said) == (1, "")
     assert re.fullmatch(r"hardner: F1 drops from 1.000 to 0.\d+, more than 0.01; .*\n", err)
     assert not out.exists()
+    code, said, err = call("export", "--onnx", out, "--model", folder("transformer"))
+    assert (code, said) == (0, "")
+    first, second = err.splitlines()
+    assert re.fullmatch(r"8 bits would cost too much \(F1 1.000 -> 0.\d+\): in single .*", first)
+    assert "scores differ by" in second
+    assert places(hardner.load(out)) == places(predictor("transformer"))
 
 
 def test_a_labelled_file_decides(call: Command, tmp_path: Path) -> None:
@@ -84,7 +91,7 @@ def test_labels_that_are_not_there_are_one_clear_line(call: Command, tmp_path: P
     [
         ([], "Say one of --onnx OUT and --huggingface OUT"),
         (["--onnx", "a", "--huggingface", "b"], "Say one of"),
-        (["--huggingface", "b", "--int8"], "--int8 and --check are for --onnx"),
+        (["--huggingface", "b", "--int8"], "--int8, --float32 and --check are for"),
     ],
 )
 def test_options_that_do_not_go_together(call: Command, options: list[str], message: str) -> None:
@@ -101,15 +108,32 @@ def test_what_hugging_face_cannot_hold_is_one_clear_line(call: Command, tmp_path
     assert err.count("\n") == 1 and not out.exists()
 
 
-def test_a_small_model_is_taught(call: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", ["option", "folder"])
+def test_a_small_model_is_taught(call: Command, tmp_path: Path, named: str) -> None:
     text = tmp_path / "text.txt"
     text.write_text("\n".join(" ".join(s.tokens) for s in tiny.everything()[0][:40]), "utf-8")
     out = tmp_path / "small"
     model = folder("transformer")
+    given = (text, "--model", model) if named == "option" else (model, text)
     options = ("--steps", 3, "--batch", 8, "--hidden", 8, "--device", "cpu")
-    code, said, err = call("distil", text, "--out", out, "--model", model, *options)
+    code, said, err = call("distil", *given, "--out", out, *options)
     assert (code, said) == (0, "")
-    assert re.search(r"taught by \d+ sentences; F1 \d\.\d+ against the teacher's own mentions", err)
+    found = re.search(
+        r"taught by (\d+) sentences; F1 0\.\d+ against the teacher's own mentions in (\d+) others",
+        err,
+    )
+    assert found
+    taught, held = map(int, found.groups())
+    assert 1 <= held <= -(-(taught + held) // 20)
     small = hardner.load(out)
     assert small.labels == predictor("transformer").labels
     assert small.tagger.encoder.hidden == 8
+
+
+def test_one_model_teaches_from_some_text(call: Command, tmp_path: Path) -> None:
+    model = folder("transformer")
+    code, _, err = call("distil", model, "--out", tmp_path / "small")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "there is no text to learn from" in err
+    code, _, err = call("distil", model, "a.txt", "--model", model, "--out", tmp_path / "small")
+    assert code == 1 and "two models" in err

@@ -123,7 +123,7 @@ def test_a_model_as_it_is(call, model):
     ]
 
 
-def test_a_file_of_ones_own_is_scored_as_the_hint_says(call, model, tmp_path):
+def test_errors_of_a_file_of_ones_own_that_a_catalogue_names(call, model, tmp_path):
     (tmp_path / "data" / "Mine").mkdir(parents=True)
     shutil.copy(tiny.ROOT / "Drug" / "test.tsv", tmp_path / "data" / "Mine")
     row = '[Mine]\ndomain = "Drug"\ntrain = { path = "test.tsv" }\ntest = { path = "test.tsv" }\n'
@@ -278,7 +278,7 @@ def test_a_run_is_tested_on_what_it_left_out(call, tmp_path):
         (
             ("evaluate", "mine", "mine/config.json"),
             "mine/config.json: evaluate runs the papers' protocols on known corpora; to score a "
-            "file of your own, give it a row in a catalogue.toml",
+            "file of your own: hardner score mine mine/config.json",
         ),
         (("evaluate", "nowhere.toml"), "nowhere.toml: no such file or folder"),
         (("table", "nowhere"), "nowhere: no such file or folder"),

@@ -10,7 +10,6 @@ from evaluate.test_protocol import PLAN, RULE, lines, system, trained
 from shared import CORPORA
 
 from hardner.adapt.adapter import equal_groups
-from hardner.batch import TagSet
 from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
 from hardner.evaluate.execute import EvaluationFolders, execute
@@ -22,6 +21,7 @@ from hardner.evaluate.training import write_folders
 from hardner.meta.experiments import load_experiment
 from hardner.model.describe import save_model
 from hardner.model.tagger import Model
+from hardner.schemes import TagSet
 from hardner.types import Corpus, Sentence, Span
 
 

@@ -10,7 +10,6 @@ import tiny
 
 from hardner.adapt.adapter import Adapter
 from hardner.adapt.recipe import Recipe, SelfTraining
-from hardner.batch import TagSet
 from hardner.corpora import load_corpus
 from hardner.episodes import few_shot
 from hardner.errors import FileError, HardnerError
@@ -23,6 +22,7 @@ from hardner.evaluate.score import Scorer, count_errors, score
 from hardner.evaluate.system import System
 from hardner.meta.optim import Optimizer
 from hardner.model.tagger import Model, Tagger
+from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 
 RULE = Recipe(3, 1e-3, Optimizer("adamw"), batch=2, self_training=SelfTraining(steps=4, batch=3))

@@ -12,12 +12,12 @@ from formats.command import Command
 import hardner
 from hardner.adapt.adapter import Adapter
 from hardner.adapt.sample import Sample
-from hardner.batch import TagSet
 from hardner.corpora import load_corpus
 from hardner.evaluate.runners import runner_for
 from hardner.evaluate.score import ErrorCounts, Scorer, count_errors
 from hardner.formats.conll import read_sentences
 from hardner.model.tagger import Model
+from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 

@@ -22,11 +22,11 @@ from transformers import (
 from transformers.utils import logging
 
 import hardner
-from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.export.huggingface import write_huggingface
 from hardner.model.huggingface import tags_of
 from hardner.model.layers import SCORING
+from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 

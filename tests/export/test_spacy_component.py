@@ -130,7 +130,7 @@ def test_labels_are_those_of_the_model() -> None:
 
 
 def test_wrong_settings_are_one_clear_line() -> None:
-    with pytest.raises(HardnerError, match="expected 0 to 1"):
+    with pytest.raises(HardnerError, match=r"from 0 to 1; got 2\.0"):
         pipeline(min_score=2.0)
     with pytest.raises(HardnerError, match="no such model folder"):
         pipeline(model="/nowhere")("text")

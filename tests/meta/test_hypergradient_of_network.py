@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hardner.batch import Batch, TagSet
+from hardner.batch import Batch
 from hardner.meta.inner import adapt_tasks, expand_per_task
 from hardner.meta.methods import MethodSettings, heads_for, method
 from hardner.meta.outer import outer_step
@@ -12,6 +12,7 @@ from hardner.model.characters import Characters
 from hardner.model.encoders import WordEncoder
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.types import Sentence, Span
 
 WORDS = ("aspirin", "cures", "flu", "mice", "have", "BRCA1", "x", "-")

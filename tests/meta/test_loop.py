@@ -7,8 +7,9 @@ import pytest
 import tiny
 import torch
 
-from hardner.batch import Ints, Store, bucket
+from hardner.batch import Store
 from hardner.episodes import Sources
+from hardner.features import Ints, bucket
 from hardner.meta.loop import (
     Training,
     devel_loss,

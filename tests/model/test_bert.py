@@ -12,10 +12,11 @@ from tokenizers import ByteLevelBPETokenizer
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer, RobertaConfig, RobertaModel
 
-from hardner.batch import Batch, Store, TagSet
+from hardner.batch import Batch, Store
 from hardner.errors import FileError
 from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Mode, Params
+from hardner.schemes import TagSet
 from hardner.types import Sentence
 
 PLAIN, TWICE = Mode(), Mode(twice=True)

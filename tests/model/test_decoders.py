@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hardner.batch import Batch, TagSet
+from hardner.batch import Batch
 from hardner.model.crf import viterbi
 from hardner.model.decoders import (
     Emissions,
@@ -20,7 +20,7 @@ from hardner.model.decoders import (
     tag_loss,
 )
 from hardner.model.encoders import Encoded
-from hardner.schemes import tags_to_spans
+from hardner.schemes import TagSet, tags_to_spans
 
 ONE = TagSet("one", ("X",))
 NARROW = TagSet("narrow", ("Y",), "IOBES")

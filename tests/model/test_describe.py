@@ -13,13 +13,13 @@ import torch
 from safetensors.torch import save_file
 
 from hardner import checkpoint
-from hardner.batch import TagSet
 from hardner.errors import FileError, HardnerError
 from hardner.model.describe import build_tagger, describe_tagger, files_of, load_model, save_model
 from hardner.model.encoders import EncoderWithCopies, PieceEncoder, WordEncoder
 from hardner.model.huggingface import BertEncoder
-from hardner.model.subwords import Pieces
+from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.types import Sentence
 
 HEADS = ("attention", "bcls", "mcls", "mtcls")

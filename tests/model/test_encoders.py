@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hardner.batch import Batch, Store, TagSet
+from hardner.batch import Batch, Store
 from hardner.model.characters import ALPHABET, Characters, spell
 from hardner.model.encoders import (
     Encoder,
@@ -20,8 +20,9 @@ from hardner.model.encoders import (
     vocabulary_of,
 )
 from hardner.model.layers import Mode, Params, scoped
-from hardner.model.subwords import Pieces
+from hardner.model.pieces import Pieces
 from hardner.model.transformer import Transformer
+from hardner.schemes import TagSet
 from hardner.types import Sentence
 from hardner.vectors import Vectors, character_vectors
 

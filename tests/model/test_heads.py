@@ -7,7 +7,7 @@ import tiny
 import torch
 from torch import Tensor, nn
 
-from hardner.batch import Batch, Store, TagSet
+from hardner.batch import Batch, Store
 from hardner.model.encoders import Encoded
 from hardner.model.heads import (
     Discriminator,
@@ -19,6 +19,7 @@ from hardner.model.heads import (
     sentence_labels,
 )
 from hardner.model.layers import Params, mean_over
+from hardner.schemes import TagSet
 from hardner.types import Sentence, Span
 
 SIZE = 6

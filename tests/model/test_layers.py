@@ -12,6 +12,7 @@ from hardner.model.layers import (
     init_linear,
     layer_norm,
     linear,
+    linear_in_blocks,
     mask_of,
     part_of,
     prefixed,
@@ -95,3 +96,30 @@ def test_init_linear_starts_as_torch_does() -> None:
     x = torch.randn(1, 2, 400)
     expected = functional.linear(x, made["weight"][0], made["bias"][0])
     torch.testing.assert_close(linear(x, made["weight"], made["bias"]), expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 2, 16), (1, 3, 11), (1, 7, 200), (1, 2, 512)])
+def test_blocks_are_one_product(shape: tuple[int, int, int]) -> None:
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(*shape, 8, generator=rng)
+    weight, bias = torch.randn(1, 5, 8, generator=rng), torch.randn(1, 5, generator=rng)
+    expected = functional.linear(x.double(), weight[0].double(), bias[0].double())
+    torch.testing.assert_close(linear_in_blocks(x, weight, bias), expected.float())
+    halved = linear_in_blocks(x, weight.bfloat16(), bias.bfloat16())
+    assert halved.dtype == torch.bfloat16
+    torch.testing.assert_close(halved, expected.bfloat16(), rtol=0.02, atol=0.05)
+
+
+def test_blocks_are_of_a_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What oneDNN keeps for each size of a product would be hundreds of megabytes."""
+    seen, multiply = set(), torch.addmm
+
+    def addmm(bias: Tensor, x: Tensor, weight: Tensor, out: Tensor) -> Tensor:
+        seen.add(len(x))
+        return multiply(bias, x, weight, out=out)
+
+    monkeypatch.setattr(torch, "addmm", addmm)
+    weight, bias = torch.zeros(1, 2, 3), torch.zeros(1, 2)
+    for rows in range(1, 2000):
+        assert linear_in_blocks(torch.zeros(1, rows, 3), weight, bias).shape == (1, rows, 2)
+    assert len(seen) <= 16

@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from hardner.batch import Batch, Features, Store, TagSet
+from hardner.batch import Batch, Store
 from hardner.errors import HardnerError
+from hardner.features import Features
 from hardner.model.crf import crf_loss
 from hardner.model.decoders import Emissions, TransitionScores, constraints, tag_loss
-from hardner.schemes import spans_to_tags, tags_to_spans
+from hardner.schemes import TagSet, spans_to_tags, tags_to_spans
 from hardner.types import Sentence, Span
 
 X, Y = "X", "Y"

@@ -7,9 +7,9 @@ import tiny
 import torch
 from torch import Tensor
 
-from hardner.batch import Batch, TagSet
+from hardner.batch import Batch
 from hardner.model.layers import Mode, Params, part_of
-from hardner.schemes import tags_to_spans
+from hardner.schemes import TagSet, tags_to_spans
 from hardner.types import Sentence, Span
 
 NAMES = ("tag", "domain", "bcls", "mcls", "mtcls")

@@ -5,13 +5,14 @@ import tiny
 import torch
 from torch import Tensor
 
-from hardner.batch import Batch, TagSet
+from hardner.batch import Batch
 from hardner.model.characters import Characters
 from hardner.model.encoders import PieceEncoder, WordEncoder
 from hardner.model.layers import Mode
-from hardner.model.subwords import Pieces
+from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
+from hardner.schemes import TagSet
 from hardner.types import Sentence, Span
 
 each_kind = pytest.mark.parametrize("kind", tiny.KINDS)

@@ -17,7 +17,7 @@ from hardner import checkpoint
 from hardner.errors import HardnerError
 from hardner.jobs.progress import RunProgress
 from hardner.model.encoders import PieceEncoder
-from hardner.model.subwords import Pieces
+from hardner.model.pieces import Pieces
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import Pretraining, init_masked
 from hardner.pretrain.run import PretrainingPlan, run_pretraining, save_encoder

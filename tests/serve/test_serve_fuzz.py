@@ -1,5 +1,7 @@
 """Whatever the description of the interface allows, and much that it does not: never a 5xx."""
 
+from contextlib import closing
+
 import pytest
 import schemathesis
 import tiny
@@ -8,9 +10,12 @@ from hypothesis import HealthCheck, Phase
 from hypothesis import settings as hypothesis
 from schemathesis import Case
 from schemathesis.generation import GenerationMode
-from serve_bench import TEXT, adapting, add, add_type, client, label, settings
+from serve_bench import BASE, TEXT, adapting, add, add_type, client, label, settings, until
+from starlette.testclient import TestClient
 
+from hardner.serve.api import TaggingServer, create_api, create_api_routes
 from hardner.serve.app import create_routes
+from hardner.serve.fast_form import FastForm
 from hardner.tag.predictor import Predictor
 
 EXAMPLES = 15
@@ -30,12 +35,23 @@ def served(tmp_path_factory):
         yield http
 
 
-schema = schemathesis.openapi.from_dict(create_routes().openapi())
-schema.config.generation.update(modes=list(GenerationMode))
+@pytest.fixture(scope="module")
+def api():
+    network = tiny.tagger("bilstm")
+    model = Predictor(network, tiny.params(network, dtype=torch.float32))
+    server = TaggingServer({"tiny": None}, load=lambda *_, exact: FastForm(model, "torch", ""))
+    with closing(server), TestClient(create_api(server), BASE) as http:
+        until(lambda: http.get("/health").status_code == 200)
+        yield http
 
 
-@schema.parametrize()
-@hypothesis(
+schema, api_schema = (
+    schemathesis.openapi.from_dict(routes.openapi())
+    for routes in (create_routes(), create_api_routes(TaggingServer({})))
+)
+for described in (schema, api_schema):
+    described.config.generation.update(modes=list(GenerationMode))
+some = hypothesis(
     max_examples=EXAMPLES,
     deadline=None,
     derandomize=True,
@@ -43,7 +59,21 @@ schema.config.generation.update(modes=list(GenerationMode))
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
+
+
+@schema.parametrize()
+@some
 def test_nothing_is_a_server_error(served, case: Case):
+    check(served, case)
+
+
+@api_schema.parametrize()
+@some
+def test_nothing_is_an_error_of_the_tagging_server(api, case: Case):
+    check(api, case)
+
+
+def check(served: TestClient, case: Case) -> None:
     sent = case.as_transport_kwargs(base_url="http://localhost")
     sent.pop("cookies", None)
     answer = served.request(content=sent.pop("data", None), **sent)

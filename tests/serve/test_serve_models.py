@@ -22,13 +22,14 @@ from serve_bench import (
     until,
 )
 
-from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.model.encoders import WordEncoder
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.serve import job, queue
 from hardner.serve import learning as learning_types
-from hardner.serve.model_thread import ModelThread
+from hardner.serve.errors import Busy
+from hardner.serve.model_thread import TaggingThread
 from hardner.serve.models import MODELS_KEPT, add_first_model
 from hardner.serve.runs import AdaptationOrder
 from hardner.tag.predictor import Predictor
@@ -206,7 +207,7 @@ def test_tagging_by_script(http):
 
 
 def test_texts_that_wait_are_tagged_together():
-    model, worker = Words(), ModelThread()
+    model, worker = Words(), TaggingThread()
     hold = threading.Event()
     worker.use(1, lambda: hold.wait(10) and model)
     texts = [f"{'asthma ' * n}" for n in range(40)]
@@ -216,6 +217,30 @@ def test_texts_that_wait_are_tagged_together():
     worker.stop()
     assert counts == list(range(40))
     assert model.texts == [40]
+
+
+def test_helpers_share_a_batch_fairly():
+    model, worker = Words(), TaggingThread(helpers=2)
+    texts = ["asthma " * n for n in (900, 1, 2, 800)]
+    worker.use(1, lambda: model)
+    _, found = worker.tag(texts).result(10)
+    worker.stop()
+    assert [len(entities) for entities in found] == [900, 1, 2, 800]
+    assert model.texts == [2, 2]
+
+
+def test_the_queue_is_bounded_and_says_when_to_come_again():
+    worker = TaggingThread(queued=100)
+    hold = threading.Event()
+    worker.use(1, lambda: hold.wait(10) and Words())
+    first = worker.tag(["x" * 500])  # one request may always wait
+    with pytest.raises(Busy, match="too many texts") as raised:
+        worker.tag(["x"])
+    assert int(raised.value.headers["retry-after"]) >= 1
+    assert worker.waiting == (1, 500)
+    hold.set()
+    assert first.result(10) == (1, [[]])
+    worker.stop()
 
 
 def test_each_of_many_clients_gets_its_own_answer(http):

@@ -20,12 +20,12 @@ from pathlib import Path
 import pytest
 import tiny
 
-from hardner.batch import TagSet
 from hardner.cli.serve import serve_command as command
 from hardner.errors import HardnerError
 from hardner.model.describe import save_model
 from hardner.model.encoders import WordEncoder
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.serve.database import APPLICATION_ID, ProjectDatabase
 from hardner.serve.server import run_server
 from hardner.serve.workbench import WorkbenchSettings
@@ -251,7 +251,7 @@ def test_what_cannot_be_opened_is_one_line(tmp_path):
     with pytest.raises(HardnerError, match="cannot listen"):
         run_server(WorkbenchSettings(tmp_path / "new"), "nowhere.invalid", 0, print)
     with pytest.raises(HardnerError, match="no such model folder"):
-        command(tmp_path / "new", model=tmp_path / "missing")
+        command(None, tmp_path / "new", model=[str(tmp_path / "missing")])
     assert not (tmp_path / "new").exists()
 
 

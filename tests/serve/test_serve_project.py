@@ -207,6 +207,8 @@ DAMAGE = {
         VALUES ('', 'document', 1, '{"text = name, name": "x"}', '{}')""",
     "an undo without end": """INSERT INTO events (id, at, kind, target) VALUES
         (90, '', 'undo', 91), (91, '', 'undo', 90)""",
+    "labels of an event that has none": """INSERT INTO events (at, kind, sentence)
+        VALUES ('', 'add', 1)""",
     "a file elsewhere": "INSERT INTO files VALUES (1, '../elsewhere', x'00')",
     "a file of no name": "INSERT INTO files VALUES (1, char(0), x'00')",
     "a part that is gone": "INSERT INTO files VALUES (1, 'weights', zeroblob(32))",

@@ -14,18 +14,21 @@ import pytest
 from evaluate.made import of_f1
 
 from hardner.config import merged, parse_key
+from hardner.evaluate.errors import write_predictions
 from hardner.evaluate.papers import paper_tables
 from hardner.evaluate.protocols import SampleBook, protocol
 from hardner.evaluate.results import ResultFile, read_configs, read_results, record_config
 from hardner.evaluate.system import compared_recipe
 from hardner.meta.experiment import Experiment
 from hardner.meta.experiments import experiment_tables, load_experiment
+from hardner.types import Sentence, Span
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 PARTS = (
     *("few-shot", "metabioner", "reproduction", "seeds", "hardness-search", "transformer", "full"),
     *("heterogeneous", "ratios", "homogeneous", "homogeneous-ratios", "ablations", "mtbioner"),
-    *("granularity", "granularity-whole", "confounds", "relations", "hardness", "corpora"),
+    *("granularity", "granularity-whole", "confounds", "relations", "hardness", "examples"),
+    "corpora",
 )
 
 
@@ -89,7 +92,7 @@ def test_what_is_listed_can_be_run(part: str) -> None:
 def test_the_parts_are_listed_in_the_head_and_named_by_the_tables() -> None:
     text = (EXPERIMENTS / "runs.sh").read_text()
     assert all(f"\n#   {part} " in text for part in PARTS if part != "transformer")
-    assert {table.runs for table in paper_tables().values()} <= {*PARTS, "examples"}
+    assert {table.runs for table in paper_tables().values()} <= set(PARTS)
     assert subprocess.run(["sh", str(EXPERIMENTS / "runs.sh")], check=False).returncode == 2
 
 
@@ -120,6 +123,30 @@ def test_side_by_side_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     assert held[slow].seconds > 1  # both sittings
     assert driver.run(["exit 5"], 1, 1.0, *where) == 1
     assert driver.run(["exit 5"], 1, 0.0, *where) == 3
+
+
+def test_examples_show_what_rows_do_not_agree_on(tmp_path: Path) -> None:
+    from examples import examples
+
+    gold = (Span(0, 1, "Gene"), Span(2, 4, "Gene"))
+    same = Sentence(("TGF", "acts"), (Span(0, 1, "Gene"),), "s0")
+    apart = Sentence(("TGF", "and", "beta", "one"), gold, "s1")
+    for method, found in (("NER", gold[:1]), ("Multi-granularity max", gold)):
+        line = of_f1(5, protocol="shares", size=1.0, corpus="BC2GM", method=method)
+        ResultFile(tmp_path / "shares.jsonl").append([line])
+        folder = tmp_path / "predictions"
+        write_predictions(folder, [line], [same, apart], [[same.spans, found]])
+    assert examples([tmp_path]) == {
+        "shares": [
+            {"corpus": "BC2GM", "row": "NER", "text": "[[TGF]]Gene and beta one", "correct": "no"},
+            {
+                "corpus": "BC2GM",
+                "row": "Multi-granularity max",
+                "text": "[[TGF]]Gene and [[beta one]]Gene",
+                "correct": "yes",
+            },
+        ]
+    }
 
 
 def test_results_of_several_folders_come_together(tmp_path: Path) -> None:

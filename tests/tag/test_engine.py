@@ -9,7 +9,7 @@ import tiny
 import torch
 from agreement import TIES, agree, outcome
 
-from hardner.batch import bucket
+from hardner.features import bucket
 from hardner.tag import engine
 from hardner.tag.engine import Engine
 from hardner.tag.predictor import Predictor

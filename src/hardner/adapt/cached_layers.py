@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hardner.batch import Batch, Features, Ragged, Store, group_by_width
+from hardner.batch import Batch, Ragged, Store
 from hardner.errors import HardnerError
+from hardner.features import Features, group_by_width
 from hardner.model.encoders import Encoded, PieceEncoder, taken
 from hardner.model.layers import SCORING, Mode, Params, scoped
 from hardner.model.subwords import in_windows, lay_out, padding_mask

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from hardner.batch import Batch, Ints, Store, TagSet
+from hardner.batch import Batch, Store
 from hardner.errors import HardnerError
+from hardner.features import Ints
 from hardner.meta.optim import Optimizer, clip
 from hardner.model.characters import Characters
 from hardner.model.crf import marginals
@@ -23,6 +25,7 @@ from hardner.model.encoders import WordEncoder
 from hardner.model.layers import SCORING, Mode, Params, mask_of
 from hardner.model.runtime import CudaGraphRunner, autocast
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.seeds import seed_of
 from hardner.types import Sentence
 
@@ -31,6 +34,8 @@ _LONGEST = 128
 _POOL = 64
 """Batches among which sentences are sorted by length."""
 
+_HELD = 50_000
+"""Sentences of which it is remembered what the teacher said."""
 _REPORT_EVERY = 50
 """Steps between two calls of ``on_progress``."""
 
@@ -123,10 +128,9 @@ def distil_tagger(
             loss = lesson.loss(leaves, rows, widths)
             found = torch.autograd.grad(loss, list(leaves.values()))
             grads = clip(dict(zip(leaves, found, strict=True)), 1.0)
-            with torch.no_grad():
-                rates: dict[str, Tensor | float] = dict.fromkeys(grads, how.rate * share)
-                moved, kept = optimizer.step(leaves, grads, state, rates)
-            return [*(moved[n] for n in current), *(kept[k] for k in state)], [loss.detach()]
+            rates: dict[str, Tensor | float] = dict.fromkeys(grads, how.rate * share)
+            optimizer.move(leaves, grads, state, rates)
+            return [*current.values(), *state.values()], [loss.detach()]
 
         key = (*(tuple(width.items()) for width in widths), rows.shape)
         inputs = [torch.tensor(how.share(step)), torch.from_numpy(rows)]
@@ -146,24 +150,18 @@ class _Lesson:
     student: Tagger
     read: Store
     how: Distillation
+    heard: dict[int, Tensor] = field(default_factory=dict)
+    """What the teacher said of sentences, [D, T, C]; on a CPU, where saying it again costs more
+    than holding it."""
 
     def widths(self, rows: Ints) -> tuple[dict[str, int], dict[str, int]]:
         return self.shown.widths(rows), self.read.widths(rows)
 
     def loss(self, params: Params, rows: Tensor, widths: Sequence[dict[str, int]]) -> Tensor:
         """The cross-entropy of the student to the teacher per word, averaged over heads."""
-        shown, read = (
-            store.batch(rows.unsqueeze(0), wide)
-            for store, wide in zip((self.shown, self.read), widths, strict=True)
-        )
         heads = torch.arange(len(self.student.tag_sets), device=rows.device)
-        with torch.no_grad():
-            with autocast("bfloat16", rows.device):
-                taught = self.teacher.emissions(
-                    self.known, self.teacher.encoder(self.known, shown, SCORING), shown, heads
-                )
-            wanted = marginals(taught.scores.float(), taught.lengths, *taught.chain)
-        read = _drop_words(read, self.how.unseen)
+        wanted = self._marginals(rows, widths[0], heads)
+        read = _drop_words(self.read.batch(rows.unsqueeze(0), widths[1]), self.how.unseen)
         encoded = self.student.encoder(params, read, Mode(self.how.dropout))
         scores, lengths, chain = self.student.emissions(params, encoded, read, heads)
         unused = chain.transitions.amax(1) == FORBIDDEN  # [D, C]: no tag may come before it
@@ -171,6 +169,23 @@ class _Lesson:
         wide = min(wanted.shape[2], logs.shape[2])  # both hold the longest sentence
         there = mask_of(lengths, wide)  # [D, B, T]
         return -(wanted[:, :, :wide] * logs[:, :, :wide]).sum() / there.sum()
+
+    def _marginals(self, rows: Tensor, widths: dict[str, int], heads: Tensor) -> Tensor:
+        """What the teacher says of each word, [D, B, T, C]."""
+        numbers = rows.tolist() if rows.device.type == "cpu" else []
+        if numbers and all(number in self.heard for number in numbers):
+            own = [self.heard[number].transpose(0, 1) for number in numbers]  # [T, D, C] each
+            return pad_sequence(own, batch_first=True).permute(2, 0, 1, 3)
+        shown = self.shown.batch(rows.unsqueeze(0), widths)
+        with torch.no_grad():
+            with autocast("bfloat16", rows.device):
+                encoded = self.teacher.encoder(self.known, shown, SCORING)
+                taught = self.teacher.emissions(self.known, encoded, shown, heads)
+            found = marginals(taught.scores.float(), taught.lengths, *taught.chain)
+        if len(self.heard) < _HELD:
+            for row, number in enumerate(numbers):
+                self.heard[number] = found[:, row, : int(shown.lengths[0, row])].clone()
+        return found
 
 
 def _drop_words(batch: Batch, share: float) -> Batch:

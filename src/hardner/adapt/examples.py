@@ -178,10 +178,10 @@ def examples(given: Iterable[Sentence], label: str | None = None) -> Examples:
     notes = [f"{count} {what}" for what, count in counts.items() if count]
     if len(once) == 1:
         notes.append("one sentence is too few to say how well this will work; label a few more")
-    elif all(sentence.spans for sentence in once):
+    elif all(sentence.spans for sentence in once) and not partial:
         notes.append(
             "every sentence holds a mention: in running text expect more false alarms than said; "
-            "a few sentences without one help"
+            "a few sentences without one help, and so do answers of hardner review"
         )
     parts = sorted((part for s in once for part in _cut(s)), key=lambda s: seed_of(*s.tokens))
     more = sorted((part for s in partial for part in _cut(s)), key=lambda s: seed_of(*s.tokens))

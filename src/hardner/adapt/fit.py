@@ -13,7 +13,8 @@ from torch import Tensor
 from hardner.adapt.cached_layers import cache_lower_layers, cached_names, upper_tagger
 from hardner.adapt.recipe import Recipe
 from hardner.adapt.self_training import TeacherLabels, label_by_teacher
-from hardner.batch import Ints, Store
+from hardner.batch import Store
+from hardner.features import Ints
 from hardner.meta.inner import (
     PROTOTYPES,
     InnerLoop,

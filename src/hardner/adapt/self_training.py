@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from hardner.batch import Batch, Ints, Store
+from hardner.batch import Batch, Store
+from hardner.features import Ints
 from hardner.meta.terms import Losses
 from hardner.model import crf
 from hardner.model.crf_forward import FLOOR

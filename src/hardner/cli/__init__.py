@@ -101,6 +101,8 @@ _command("plot", rich_help_panel=_RESEARCH)(plot_command)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writing to an open file that no name comes with."""
 
+_NO_MEMORY = "not enough memory; close other programs, or take a smaller model, text or batch"
+
 
 def main() -> None:
     """Run the command line; never ends in a traceback for something the user can mend."""
@@ -122,12 +124,23 @@ def _run() -> int:
         return _refuse(str(error), 1)
     except typer.TyperException as error:
         return _refuse(_usage(error), error.exit_code)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        return _refuse("needs torch; without it, only hardner serve --api works (ONNX models)", 1)
     except BrokenPipeError:  # the reader of our output has left (`| head`): nothing to say
         return 1
     except OSError as error:
         if error.errno not in _FULL:
             raise
         return _refuse(f"cannot write: {error.strerror}", 1)
+    except MemoryError:
+        return _refuse(_NO_MEMORY, 1)
+    except RuntimeError as error:
+        # Of a GPU's memory torch has an exception; of the other, only these words of its allocator.
+        if type(error).__name__ != "OutOfMemoryError" and "CPUAllocator" not in str(error):
+            raise
+        return _refuse(_NO_MEMORY, 1)
     finally:
         _give_up_stuck_output()
 

@@ -106,7 +106,7 @@ def _files_of(path: str | Path) -> list[Path]:
 
 def check_model_folder(out: Path, force: bool) -> None:
     """Before any work, whether a model can be written there."""
-    from hardner.checkpoint import CONFIG
+    from hardner.manifest import CONFIG
 
     if out.exists() and not force:
         raise FileError(out, "exists already; name another folder, or replace it with --force")

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -98,7 +98,7 @@ def paper_results(table: PaperTable, folder: Path) -> Iterator[ResultTable]:
         whole = isinstance(plan.sizes[0], int)
         sizes = tuple(int(size) if whole else size for size in table.sizes)
     corpora = table.corpora or plan.targets
-    held = list(read_results(path)) if path.is_file() else []
+    held = _results(path, path.stat().st_mtime_ns) if path.is_file() else ()
     found = [r for r in held if r.corpus in corpora and r.size in sizes and not r.unlabelled]
     rows, results = _rows(table, found)
     trainings = read_trainings([path])
@@ -119,6 +119,12 @@ def _elsewhere(table: ResultTable) -> Iterator[tuple[str, ...]]:
             if found:
                 where = own[0].partition("-")[0]
                 yield (f"{name}, published on {where}", *empty, f"{found.value:.3f}".lstrip("0"))
+
+
+@lru_cache(maxsize=4)
+def _results(path: Path, changed: int) -> tuple[Result, ...]:
+    """The lines of a file, which several tables are of."""
+    return tuple(read_results(path))
 
 
 def _rows(table: PaperTable, results: list[Result]) -> tuple[tuple[TableRow, ...], list[Result]]:

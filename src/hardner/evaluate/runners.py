@@ -9,12 +9,12 @@ from hardner.adapt.adapter import Adapter, params_of_sample
 from hardner.adapt.forecast import cross_validate, forecast
 from hardner.adapt.sample import FOLDS, Sample, negative_sentences
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences
-from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import ErrorCounts, Scorer, score
 from hardner.evaluate.system import SampleDraw, System, for_corpus, with_word_vectors
 from hardner.model.tagger import Model
+from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 from hardner.types import Corpus, Sentence, Span
 

@@ -1,6 +1,6 @@
 """A predictor's encoder and heads as one ONNX graph (extra ``hardner[onnx]``).
 
-Inputs and outputs are named in `hardner.model.onnx`; batch size and lengths are free. The heads
+Inputs and outputs are named in `hardner.model.graph`; batch size and lengths are free. The heads
 stay beside the graph too, as ordinary parameters, as decoding needs them.
 """
 
@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from hardner.errors import HardnerError, import_extra
 from hardner.export.quantise import CONTRIBUTED, quantise_graph
 from hardner.model.encoders import PieceEncoder
+from hardner.model.graph import EMISSIONS, PIECES, PLACES, WORDS
 from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Params, scoped
-from hardner.model.onnx import EMISSIONS, PIECES, PLACES, WORDS, OnnxEncoder
+from hardner.model.onnx import OnnxEncoder
 from hardner.model.tagger import Tagger
 from hardner.tag.predictor import Predictor
 

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hardner.batch import Ints, Store
+from hardner.batch import Store
 from hardner.episodes import Sources, across, mini_batches, paired
+from hardner.features import Ints
 from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.methods import Draw, Method
 from hardner.meta.optim import Optimizer, State, clip

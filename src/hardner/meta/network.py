@@ -17,7 +17,7 @@ from hardner.model.characters import ALPHABET, Characters
 from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder, start_letters, vocabulary_of
 from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Params
-from hardner.model.subwords import Pieces
+from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import Transformer
 from hardner.vectors import ReadProgress, character_vectors, load_vectors

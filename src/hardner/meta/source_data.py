@@ -7,7 +7,7 @@ from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 
-from hardner.batch import Store, TagSet
+from hardner.batch import Store
 from hardner.catalogue import BENCHMARK, SPLITS, JoinedEntry
 from hardner.corpora import Corpora, folder_row, joined
 from hardner.episodes import Sources
@@ -15,6 +15,7 @@ from hardner.errors import HardnerError
 from hardner.files import file_errors
 from hardner.meta.experiment import Experiment
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.types import Corpus, Sentence, Span
 
 MIN_MENTIONS = 100

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from hardner.batch import Ints
 from hardner.config import AxisSize, Bounds, Whole, check_fields
 from hardner.errors import HardnerError
+from hardner.features import Ints
 from hardner.model.layers import Mode, Params, embed, linear, normal, scoped, uniform
 from hardner.model.recurrent import BiRecurrent, ends_of
 

@@ -10,12 +10,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from hardner.batch import Batch, TagSet
+from hardner.batch import Batch
 from hardner.model.crf import crf_loss, linear_chain, log_sum_of_known
 from hardner.model.encoders import Encoded
 from hardner.model.heads import cross_entropy
 from hardner.model.layers import Params, linear, mask_of, mean_over, uniform
-from hardner.schemes import allowed
+from hardner.schemes import TagSet, allowed
 
 DecoderKind = Literal["crf", "softmax"]
 FORBIDDEN = -torch.inf

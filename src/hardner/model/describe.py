@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
 
 from hardner import checkpoint
 from hardner.config import keys, make
 from hardner.errors import FileError, HardnerError
+from hardner.manifest import CONFIG, read_config
 from hardner.model.encoders import Encoder, EncoderWithCopies, PieceEncoder, WordEncoder
+from hardner.model.graph import GRAPH
 from hardner.model.heads import Discriminator, ExtentHead, SentenceHead
 from hardner.model.huggingface import (
     BertEncoder,
@@ -25,11 +26,10 @@ from hardner.model.huggingface import (
 )
 from hardner.model.layers import Params
 from hardner.model.onnx import OnnxEncoder
-from hardner.model.subwords import Pieces, Splitter
+from hardner.model.pieces import TOKENIZER, Pieces, Splitter, read_pieces
 from hardner.model.tagger import Tagger
 
-VOCABULARY, TOKENIZER, BERT = "vocabulary.txt", "tokenizer.json", "bert.json"
-GRAPH = "encoder.onnx"
+VOCABULARY, BERT = "vocabulary.txt", "bert.json"
 HEADS: dict[str, type[Any]] = {
     "sentence": SentenceHead,
     "extent": ExtentHead,
@@ -76,7 +76,7 @@ def load_model(folder: str | Path) -> tuple[Tagger, Params]:
             raise FileError(folder, str(error)) from None
         if not checkpoint.agrees_with_checksum(found.config):
             message = f'edited or damaged; if meant, take "{checkpoint.CHECKSUM}" out of it'
-            raise FileError(Path(folder) / checkpoint.CONFIG, message)
+            raise FileError(Path(folder) / CONFIG, message)
     _check_numbers(folder, params)
     return tagger, params
 
@@ -84,7 +84,7 @@ def load_model(folder: str | Path) -> tuple[Tagger, Params]:
 def _is_classifier(folder: str | Path) -> bool:
     """Whether a folder says that it classifies tokens and is not one of hardner's own."""
     try:
-        named = checkpoint.read_config(Path(folder) / checkpoint.CONFIG)["architectures"]
+        named = read_config(Path(folder) / CONFIG)["architectures"]
         return any(name.endswith("ForTokenClassification") for name in named)
     except (OSError, HardnerError, KeyError, TypeError, AttributeError):
         return False
@@ -188,7 +188,7 @@ def _build_encoder(config: _Config, files: Files) -> Encoder:
         given["base"] = _build_encoder(config["base"], files)
     if "pieces" in keys(kind):
         shift = config.get("shift", int(kind is BertEncoder))
-        given["pieces"] = _pieces(config["pieces"], _text(files, TOKENIZER), shift)
+        given["pieces"] = read_pieces(config["pieces"], _text(files, TOKENIZER), shift)
     made: Encoder = make(kind, given, "encoder")
     if isinstance(made, PieceEncoder):
         _check_pieces(made.pieces, made.transformer.vocabulary)
@@ -199,16 +199,6 @@ def _build_encoder(config: _Config, files: Files) -> Encoder:
             message = "encoder.padding or encoder.pieces.limit is beyond what its network has"
             raise HardnerError(message)
     return made
-
-
-def _pieces(config: _Config, text: str, shift: int) -> Pieces:
-    try:
-        tokenizer = Tokenizer.from_str(text)
-        tokenizer.encode(["\U0010ffff"], is_pretokenized=True)  # some lack a piece for the unknown
-    except Exception as error:  # tokenizers raises no narrower one
-        raise HardnerError(f"{TOKENIZER} is damaged: {error}") from None
-    splitter = make(Splitter, {"tokenizer": tokenizer, "shift": shift}, "encoder")
-    return make(Pieces, {**config, "split": splitter}, "encoder.pieces")
 
 
 def _check_pieces(pieces: Pieces, rows: int) -> None:

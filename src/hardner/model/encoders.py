@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from hardner.batch import Batch, Features
+from hardner.batch import Batch
 from hardner.config import AxisSize
+from hardner.features import Features
 from hardner.model.characters import ALPHABET, Characters, spell
 from hardner.model.layers import (
     Mode,
@@ -23,8 +24,9 @@ from hardner.model.layers import (
     prefixed,
     scoped,
 )
+from hardner.model.pieces import Pieces
 from hardner.model.recurrent import BiRecurrent, CellKind, ends_of
-from hardner.model.subwords import PieceLayout, Pieces, lay_out, vectors_at
+from hardner.model.subwords import PieceLayout, lay_out, vectors_at
 from hardner.model.transformer import Transformer
 from hardner.types import Sentence
 

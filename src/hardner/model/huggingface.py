@@ -18,15 +18,17 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from hardner.batch import Batch, Features, TagSet
+from hardner.batch import Batch
 from hardner.config import Whole
 from hardner.errors import FileError, HardnerError, import_extra
+from hardner.features import Features
 from hardner.model.decoders import UNSHOWN
 from hardner.model.encoders import Encoded, taken
 from hardner.model.layers import Mode, Params, scoped
-from hardner.model.subwords import Pieces, Splitter, lay_out, overlap_of
+from hardner.model.pieces import Pieces, Splitter, overlap_of
+from hardner.model.subwords import lay_out
 from hardner.model.tagger import Tagger
-from hardner.schemes import OUTSIDE
+from hardner.schemes import OUTSIDE, TagSet
 from hardner.types import Sentence
 from hardner.weights import read_shard
 

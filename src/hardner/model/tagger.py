@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from hardner.batch import Batch, Features, Store, TagSet
+from hardner.batch import Batch, Store
+from hardner.features import Features
 from hardner.model.crf import viterbi
 from hardner.model.decoders import (
     DecoderKind,
@@ -24,6 +25,7 @@ from hardner.model.decoders import (
 from hardner.model.encoders import Encoded, Encoder, EncoderWithCopies
 from hardner.model.heads import Head, head_loss
 from hardner.model.layers import SCORING, Mode, Params, part_of, prefixed, scoped
+from hardner.schemes import TagSet
 from hardner.types import Sentence
 
 PARTS = {"tag": "decoder", "domain": "critic"}

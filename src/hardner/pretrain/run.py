@@ -20,8 +20,9 @@ from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write
 from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
 from hardner.jobs.run_folder import MODEL_FOLDER, Diverged, RunFolder, SavedState, open_run_folder
-from hardner.model.describe import TOKENIZER
+from hardner.manifest import CONFIG
 from hardner.model.layers import Params
+from hardner.model.pieces import TOKENIZER
 from hardner.model.runtime import resolve_device
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import Pretraining, init_masked, pretrain_steps
@@ -90,7 +91,7 @@ class PretrainingPlan:
         own["start"] = ""
         if self.start:
             try:
-                own["start"] = short_hash((self.start / checkpoint.CONFIG).read_bytes())
+                own["start"] = short_hash((self.start / CONFIG).read_bytes())
             except OSError:
                 raise FileError(self.start, "holds no model of an earlier run") from None
         if self.tokenizer:

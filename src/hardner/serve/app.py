@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from html import escape
 from pathlib import Path
 from string import Template
@@ -32,7 +32,7 @@ _MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_ERRORS = (400, 401, 403, 404, 409, 413, 415, 422, 429, 507)
+ERRORS = (400, 401, 403, 404, 409, 413, 415, 422, 429, 507)
 
 
 class ErrorAnswer(BaseModel):
@@ -65,17 +65,23 @@ def create_routes() -> FastAPI:
         version=hardner.__version__,
         docs_url=None,
         redoc_url=None,
-        responses={status: {"model": ErrorAnswer} for status in _ERRORS},
+        responses={status: {"model": ErrorAnswer} for status in ERRORS},
     )
     for part in (project, documents, labels, people, models, review):
         app.include_router(part.router)
+    add_docs(app)
     _add_page(app)
     app.add_middleware(NamedAnnotator)
+    add_errors(app)
+    return app
+
+
+def add_errors(app: FastAPI) -> None:
+    """Answer whatever goes wrong by one line of JSON."""
     for kind in (HardnerError, RequestValidationError, HTTPException, ClientDisconnect, Exception):
         app.add_exception_handler(kind, _error)
     for kind in (OSError, sqlite3.OperationalError):
         app.add_exception_handler(kind, _system_error)
-    return app
 
 
 def _add_page(app: FastAPI) -> None:
@@ -99,6 +105,14 @@ def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     def index(request: Request) -> Response:
         return static(request, "index.html")
+
+
+def add_docs(app: FastAPI) -> None:
+    """A page that says what the routes take and give, and its style."""
+
+    @app.get("/static/docs.css", include_in_schema=False)
+    def style() -> Response:
+        return Response((_PAGE / "docs.css").read_bytes(), media_type=_MEDIA_TYPES[".css"])
 
     @app.get("/docs", include_in_schema=False)
     def docs() -> Response:
@@ -140,13 +154,17 @@ async def _system_error(request: Request, error: Exception) -> Response:
 
 
 async def _error(request: Request, error: Exception) -> Response:
-    status, message, extra, headers = 422, str(error), {}, None
+    status, message = 422, str(error)
+    extra: dict[str, Any] = {}
+    headers: Mapping[str, str] | None = None
     match error:
         case Refused():
-            status, extra = error.status, error.extra
+            status, extra, headers = error.status, error.extra, error.headers
         case RequestValidationError():
             first = error.errors()[0]
-            message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            message = (
+                f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
+            )
         case HTTPException():
             status, message, headers = error.status_code, error.detail, error.headers
         case _ if is_disk_full(error):

@@ -2,7 +2,7 @@
 
 import errno
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from hardner.errors import HardnerError
@@ -14,6 +14,7 @@ class Refused(HardnerError):
     """The request cannot be done; ``extra`` is sent beside the error message."""
 
     status = 422
+    headers: Mapping[str, str] | None = None
 
     def __init__(self, message: str, **extra: Any) -> None:
         super().__init__(message)
@@ -41,6 +42,15 @@ class TooLarge(Refused):
 
 class Busy(Refused):
     status = 429  # too much work is queued
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        """Args: ``retry_after`` is in how many seconds it may be done."""
+        super().__init__(message)
+        self.headers = {"retry-after": str(max(1, retry_after))}
+
+
+class NotReady(Busy):
+    status = 503  # a model is being loaded
 
 
 def is_disk_full(error: BaseException) -> bool:

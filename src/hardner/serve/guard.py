@@ -42,11 +42,19 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 class RequestGuard:
     def __init__(
-        self, app: ASGIApp, hosts: Collection[str], token: str | None, limits: Limits
+        self,
+        app: ASGIApp,
+        hosts: Collection[str] | None,
+        token: str | None,
+        limits: Limits,
+        open_paths: Collection[str] = (),
     ) -> None:
-        """Args: ``hosts`` may be named in the Host header; ``*`` stands for any IP address."""
-        self._app, self._token, self._limits = app, token, limits
-        self._hosts = frozenset(host.lower() for host in hosts)
+        """Args:
+        hosts: May be named in the Host header; ``*`` stands for any IP address, None for anything.
+        open_paths: Need no token.
+        """
+        self._app, self._token, self._limits, self._open = app, token, limits, open_paths
+        self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -64,7 +72,7 @@ class RequestGuard:
                 # From now on the cookie brings the token, which leaves the address bar.
                 cookie = f"{_COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/"
                 answer = RedirectResponse("/", 303, {"set-cookie": cookie})
-            elif not self._has_token(request):
+            elif not (self._has_token(request) or request.scope["path"] in self._open):
                 raise HTTPException(401, "open the address with the token that the terminal shows")
             receive = _limited(receive, self._body_limit(request))
         except HTTPException as error:
@@ -74,8 +82,12 @@ class RequestGuard:
     def _check_host(self, headers: Headers) -> None:
         named = headers.getlist("host")
         name = _name(named[0]) if len(named) == 1 else None
-        if name is None or not (name in self._hosts or ("*" in self._hosts and _is_ip(name))):
+        if name is None or not self._is_own(name):
             raise HTTPException(400, "the Host header does not name this server")
+
+    def _is_own(self, name: str) -> bool:
+        own = self._hosts
+        return own is None or name in own or ("*" in own and _is_ip(name))
 
     def _opens_with_token(self, request: Request) -> bool:
         if request.method != "GET" or request.scope["path"] != "/":

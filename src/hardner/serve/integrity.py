@@ -65,8 +65,8 @@ def _made(database: sqlite3.Connection) -> set[tuple[str, str, str]]:
     """Kind, name and definition of all; without comments and spaces, which versions differ in."""
     # What the index of words and SQLite itself keep is defined as their versions see fit.
     rows = database.execute(
-        """SELECT type, name, iif(name GLOB 'words_*' OR name GLOB 'sqlite_*', '', sql)
-           FROM sqlite_schema"""
+        """SELECT type, name, CASE WHEN name GLOB 'words_*' OR name GLOB 'sqlite_*' THEN ''
+           ELSE CAST(ifnull(sql, '') AS TEXT) END FROM sqlite_schema"""
     )
     return {(kind, name, re.sub(r"--.*|\s", "", sql)) for kind, name, sql in rows}
 
@@ -161,6 +161,7 @@ class _Rows:
             elif row["before"] is not None:
                 _need(all(self._is_side(row, _held(row, n)) for n in ("before", "after")), row)
                 changes[row["id"]] = row["kind"]
+            _need(row["sentence"] is None or changes.get(row["id"]) == "label", row)
             _need(all(row[n] is None or row[n] in changes for n in ("undo_top", "redo_top")), row)
 
     def _is_side(self, row: sqlite3.Row, side: Any) -> bool:

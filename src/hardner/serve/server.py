@@ -1,19 +1,21 @@
-"""The workbench at an address of this machine."""
+"""The workbench, and the tagging server, at an address of this machine."""
 
 import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from hardner.errors import HardnerError
 from hardner.files import file_errors
+from hardner.serve.api import TaggingServer, create_api
 from hardner.serve.app import create_app
 from hardner.serve.guard import LOOPBACK
 from hardner.serve.workbench import Workbench, WorkbenchSettings
@@ -21,6 +23,8 @@ from hardner.serve.workbench import Workbench, WorkbenchSettings
 _BACKLOG = 128  # connections that may wait to be accepted
 _ANY = ("0.0.0.0", "::")  # listens at all addresses of this machine
 _TOKEN_BYTES = 24
+TOKEN_VARIABLE = "HARDNER_TOKEN"
+"""The environment variable that holds the token of the tagging server."""
 
 
 def run_server(
@@ -40,17 +44,69 @@ def run_server(
         _until_interrupted(),
     ):
         token = None if _is_loopback(host) else _token_of(settings.project)
-        config = uvicorn.Config(
-            create_app(bench, _hosts(host), token),
-            log_level="warning",
-            server_header=False,
-            ws="none",
-            lifespan="off",
-            timeout_graceful_shutdown=5,
-        )
         address = f"http://{_browser_host(host)}:{listening.getsockname()[1]}/"
         on_ready(address if token is None else f"{address}?token={token}")
-        uvicorn.Server(config).run(sockets=[listening])
+        _server(create_app(bench, _hosts(host), token), patience=5).run(sockets=[listening])
+
+
+def run_api(
+    models: Mapping[str, Path | None],
+    host: str,
+    port: int,
+    on_ready: Callable[[str], None],
+    *,
+    token: str | None = None,
+    exact: bool = False,
+) -> None:
+    """Serve models for other programs until the process is asked to end.
+
+    What is being answered then is finished first.
+
+    Args:
+        models: Their folders by name; None is the bundled one.
+        host: The address to listen at; one that other machines can reach needs a token.
+        port: The port to listen at; 0 is any that is free.
+        on_ready: Called with the URL once connections are accepted; models may still be loading.
+        token: What requests have to bring.
+        exact: Whether the models are served as they are, and not in 8 bits.
+    """
+    if token is None and not _is_loopback(host):
+        others = f"{host}: other machines can reach it, so it needs a token"
+        raise HardnerError(f"{others}; set {TOKEN_VARIABLE}")
+    failures: list[Exception] = []
+    running: list[uvicorn.Server] = []
+
+    def failed(error: Exception) -> None:
+        failures.append(error)
+        for server in running:
+            server.should_exit = True
+
+    with (
+        _listen(host, port) as listening,
+        closing(TaggingServer(models, exact=exact, on_failure=failed)) as tagging,
+        _until_interrupted(),
+    ):
+        # Whoever knows the token may call this server by any name.
+        hosts = _hosts(host) if token is None else None
+        running.append(_server(create_api(tagging, hosts, token), patience=30))
+        running[0].should_exit = bool(failures)
+        on_ready(f"http://{_browser_host(host)}:{listening.getsockname()[1]}/")
+        running[0].run(sockets=[listening])
+    if failures:
+        raise failures[0]
+
+
+def _server(app: ASGIApp, patience: int) -> uvicorn.Server:
+    """Args: ``patience`` is how many seconds answers may still take when it is asked to end."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        server_header=False,
+        ws="none",
+        lifespan="off",
+        timeout_graceful_shutdown=patience,
+    )
+    return uvicorn.Server(config)
 
 
 def _token_of(project: Path) -> str:

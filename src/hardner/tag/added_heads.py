@@ -16,9 +16,9 @@ from torch.nn.functional import pad
 from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Model, copy_of_model
-from hardner.tag.engine import EncodedTexts, Engine, Tokens
+from hardner.tag.engine import EncodedTexts, Engine
 from hardner.tag.uncertainty import Uncertainty
-from hardner.tag.windows import ScoredMention
+from hardner.tag.windows import ScoredMention, Tokens
 
 
 def add_head(model: Model, added: Model) -> Model:

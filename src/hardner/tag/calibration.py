@@ -11,11 +11,10 @@ from math import exp, log
 import torch
 from torch import Tensor
 
-from hardner.batch import TagSet
 from hardner.errors import HardnerError
 from hardner.model.crf import crf_loss
 from hardner.model.decoders import TransitionScores
-from hardner.schemes import spans_to_tags
+from hardner.schemes import TagSet, spans_to_tags
 from hardner.tag.engine import Engine
 from hardner.tag.predictor import Predictor
 from hardner.tag.windows import LONGEST_WINDOW

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from hardner.batch import Ints, Store, TagSet, bucket, group_by_width
+from hardner.batch import Store
+from hardner.features import CPU_CELLS, CPU_SENTENCES, Ints, bucket, even_width, groups_of_streams
 from hardner.model.crf import Runs, run_marginals, viterbi
 from hardner.model.decoders import Emissions, TransitionScores
 from hardner.model.encoders import Encoded, EncoderWithCopies, PieceEncoder
@@ -23,38 +24,31 @@ from hardner.model.layers import SCORING, Params, part_of
 from hardner.model.onnx import OnnxEncoder
 from hardner.model.runtime import cpu_has_bfloat16
 from hardner.model.tagger import Tagger
-from hardner.schemes import continues
+from hardner.schemes import TagSet, continues
 from hardner.tag.uncertainty import Uncertainty, head_uncertainties
-from hardner.tag.windows import ScoredMention, TagRun, Window, tag_runs
+from hardner.tag.windows import SCORE_DIGITS, ScoredMention, TagRun, Tokens, Window, tag_runs
 from hardner.types import Sentence
 
 # oneDNN keeps 1,024 prepared products, one for each shape, and most batches have a shape of their
 # own: hundreds of megabytes that are hardly ever used again. It reads this when it first computes.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+os.environ.setdefault("LRU_CACHE_CAPACITY", "16")  # those that each thread keeps beside it
 if hasattr(os, "register_at_fork"):  # no such thing on Windows
     # OpenMP's threads do not outlive a fork, and who waits for them waits for ever.
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
-_PADDED_WIDTH: dict[str, Callable[[int], int]] = {
-    "cpu": lambda width: width + width % 2,
-    "cuda": bucket,
-}
+_PADDED_WIDTH: dict[str, Callable[[int], int]] = {"cpu": even_width, "cuda": bucket}
 """The padded width of a sentence, in words or subwords.
 
-It follows from the sentence alone, so that results do not depend on the batch. A GPU computes
-thousands of sentences in hardly more time than a few, so its widths are coarser and batches fewer.
+A GPU computes thousands of sentences in hardly more time than a few, so its widths are coarser and
+batches fewer.
 """
-BATCH_SIZE = {"cpu": 64, "cuda": 1 << 12}
+BATCH_SIZE = {"cpu": CPU_SENTENCES, "cuda": 1 << 12}
 """Default batch size, in sentences."""
-_WORDS_AT_ONCE = {"cpu": 1 << 13, "cuda": 1 << 17}
+_WORDS_AT_ONCE = {"cpu": CPU_CELLS, "cuda": 1 << 17}
 """Words or subwords of a batch, counting padding."""
 _CRF_CELLS = 1 << 27
 """Words times heads times tags cubed, at once: the memory of a GPU's parallel CRF kernel."""
-SCORE_DIGITS = 4
-"""Decimals of a score; further ones may depend on the machine."""
-
-Tokens = Sequence[str]
-
 _ALONE = Lock()
 """Held while a Hugging Face network computes: parameters are set on the module for the call."""
 
@@ -202,11 +196,9 @@ def _half(device: str) -> torch.dtype | None:
 
 def _groups(store: Store, size: int, max_cells: int) -> Iterator[tuple[Ints, dict[str, int]]]:
     """Sentences of one padded width, the longest first, and the widths of their streams."""
-    round_up = _PADDED_WIDTH[store.device.type]
-    for rows in group_by_width(store.row_widths(), max_cells, size, round_up):
-        streams = {name: stream.widths for name, stream in store.streams.items()}
-        streams["words"] = store.tags.widths
-        yield rows, {n: round_up(max(1, int(w[rows].max()))) for n, w in streams.items()}
+    widths = {name: stream.widths[:-1] for name, stream in store.streams.items()}
+    widths["words"] = store.tags.widths[:-1]
+    return groups_of_streams(widths, max_cells, size, _PADDED_WIDTH[store.device.type])
 
 
 def _scores(

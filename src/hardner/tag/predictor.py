@@ -1,38 +1,29 @@
 """A model at work: text or tokens in, entities with calibrated scores out."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 
-from hardner import checkpoint
 from hardner.config import Bounds, Share, keys, make
 from hardner.errors import FileError, HardnerError
+from hardner.manifest import CONFIG, read_config
 from hardner.model.describe import load_model, save_model
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
 from hardner.model.runtime import resolve_device
 from hardner.model.tagger import Model, Tagger
+from hardner.schemes import TagSet
 from hardner.tag.added_heads import BranchedEngine
-from hardner.tag.engine import BATCH_SIZE, EncodedSentences, EncodedTexts, Engine
-from hardner.tag.records import FoundEntities, data_frame, records_of
+from hardner.tag.engine import BATCH_SIZE, EncodedSentences, Engine
+from hardner.tag.text_tagger import TextTagger, spans_of
 from hardner.tag.thresholds import MinScore, PrecisionRecallCurve, check_scores, thresholds_for
 from hardner.tag.uncertainty import Uncertainty
-from hardner.tag.windows import (
-    ScoredMention,
-    Window,
-    attach_mentions,
-    best_mentions,
-    buffer_size,
-    document_of,
-    tag_in_order,
-    windows_of,
-    windows_of_tokens,
-)
-from hardner.types import Document, Progress, Sentence, Span
+from hardner.tag.windows import ScoredMention, Tokens, buffer_size, windows_of_tokens
+from hardner.types import Progress, Sentence, Span
 
 if TYPE_CHECKING:
     from hardner.adapt.examples import LabelledData, UnlabelledData
@@ -42,8 +33,6 @@ if TYPE_CHECKING:
 BUNDLED_MODEL = Path(__file__).parents[1] / "assets" / "model"
 BUNDLED_START = BUNDLED_MODEL.with_name("start")
 """Whose encoder the bundled model's adaptations begin with, and those of models made from it."""
-
-_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -58,7 +47,7 @@ class _Kept:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Predictor:
+class Predictor(TextTagger):
     """A tagger with its parameters, ready to be used, from several threads if need be."""
 
     tagger: Tagger
@@ -80,9 +69,9 @@ class Predictor:
     _engine: Engine | BranchedEngine = field(init=False)
 
     def __post_init__(self) -> None:
-        temperatures = self.temperatures or (1.0,) * len(self.tagger.tag_sets)
-        if len(temperatures) != len(self.tagger.tag_sets):
-            heads = len(self.tagger.tag_sets)
+        temperatures = self.temperatures or (1.0,) * len(self.tag_sets)
+        if len(temperatures) != len(self.tag_sets):
+            heads = len(self.tag_sets)
             raise HardnerError(f"{len(temperatures)} temperatures for {heads} heads")
         device = resolve_device(self.device)
         params = {name: value.to(device) for name, value in self.params.items()}
@@ -111,11 +100,11 @@ class Predictor:
         if not folder.is_dir():
             raise FileError(folder, "no such model folder")
         tagger, params = load_model(folder)
-        config = checkpoint.read_config(folder / checkpoint.CONFIG).get("config", {})
+        config = read_config(folder / CONFIG).get("config", {})
         try:
             kept = make(_Kept, {name: config[name] for name in keys(_Kept) if name in config})
         except HardnerError as error:
-            raise FileError(folder / checkpoint.CONFIG, f"damaged: {error}") from None
+            raise FileError(folder / CONFIG, f"damaged: {error}") from None
         temperatures = tuple(kept.temperatures.get(domain, 1.0) for domain in tagger.domains)
         start = BUNDLED_START if path is None or kept.start else None
         return cls(
@@ -148,28 +137,8 @@ class Predictor:
         return f"Predictor({', '.join(self.labels)}; {self.device})"
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """Those of all heads, each once."""
-        every = (label for tag_set in self.tagger.tag_sets for label in tag_set.labels)
-        return tuple(dict.fromkeys(every))
-
-    def check_labels(self, labels: Collection[str] | None) -> None:
-        """Refuse a label that no head knows."""
-        if isinstance(labels, str):
-            raise HardnerError(f"labels are a list or a set: labels=[{labels!r}]")
-        if unknown := sorted(set(labels or ()) - set(self.labels)):
-            known = ", ".join(self.labels) or "none"
-            raise HardnerError(f"the model has no label {unknown[0]!r}; its labels are {known}")
-
-    def least_scores(self, min_score: MinScore = None) -> dict[str, float]:
-        """The score that a mention of each label must reach."""
-        if not isinstance(min_score, Mapping):
-            given = {} if min_score is None else dict.fromkeys(self.labels, min_score)
-        else:
-            given = dict(min_score)
-        self.check_labels(given)
-        check_scores(given.values(), "min_score")
-        return {**self.thresholds, **given}
+    def tag_sets(self) -> tuple[TagSet, ...]:
+        return self.tagger.tag_sets
 
     def with_thresholds(self, thresholds: float | Mapping[str, float]) -> "Predictor":
         """The same predictor with another threshold for every label, or for those named."""
@@ -186,89 +155,6 @@ class Predictor:
         self.check_labels(labels)
         return thresholds_for(precision, self.curves, self.labels if labels is None else labels)
 
-    def __call__(
-        self, text: str, *, labels: Collection[str] | None = None, min_score: MinScore = None
-    ) -> FoundEntities:
-        """The entities of a text by start, end and label; its sentences are found.
-
-        It is a list that a notebook shows in colour. Arguments are those of `pipe`.
-        """
-        return next(self.pipe([text], labels=labels, min_score=min_score))
-
-    def pipe(
-        self,
-        texts: Iterable[str],
-        *,
-        batch_size: int | None = None,
-        labels: Collection[str] | None = None,
-        min_score: MinScore = None,
-    ) -> Iterator[FoundEntities]:
-        """The entities of each text, in order; texts are read as they are needed.
-
-        Args:
-            texts: Any number of them.
-            batch_size: Sentences that are computed at once, by default as many as suit the device;
-                the result does not depend on it.
-            labels: Only these.
-            min_score: Only entities that are as probable as that; a number, or one for each of
-                some labels. By default, and for other labels, `thresholds` say it.
-        """
-        if isinstance(texts, str):
-            raise HardnerError("pipe takes many texts, and this is one; call the tagger with it")
-        tagged = self.documents(
-            map(document_of, texts), batch_size=batch_size, labels=labels, min_score=min_score
-        )
-        return (FoundEntities(document.entities, document.text) for document in tagged)
-
-    def documents(
-        self,
-        docs: Iterable[Document],
-        *,
-        batch_size: int | None = None,
-        labels: Collection[str] | None = None,
-        min_score: MinScore = None,
-    ) -> Iterator[Document]:
-        """The documents, in order, with what is found in place of their entities.
-
-        One that came with sentences keeps their tokens; in others, sentences are found. Arguments
-        are those of `pipe`.
-        """
-        cut = ((document, windows_of(document)) for document in docs)
-        tagged = self._mentions(cut, batch_size, labels, min_score)
-        return (attach_mentions(document, mentions) for document, mentions in tagged)
-
-    def to_records(
-        self,
-        texts: Iterable[str | Document],
-        *,
-        batch_size: int | None = None,
-        labels: Collection[str] | None = None,
-        min_score: MinScore = None,
-    ) -> list[dict[str, Any]]:
-        """A dictionary for each entity: document, start, end, label, text and score.
-
-        ``document`` is the number of a text, from 0, or the id of a document. Other arguments are
-        those of `pipe`.
-        """
-        if isinstance(texts, str):
-            raise HardnerError("records are of many texts, and this is one; give [text]")
-        docs = (t if isinstance(t, Document) else document_of(t) for t in texts)
-        tagged = self.documents(docs, batch_size=batch_size, labels=labels, min_score=min_score)
-        return [record for i, document in enumerate(tagged) for record in records_of(document, i)]
-
-    def to_dataframe(
-        self,
-        texts: Iterable[str | Document],
-        *,
-        batch_size: int | None = None,
-        labels: Collection[str] | None = None,
-        min_score: MinScore = None,
-    ) -> Any:
-        """The same as a pandas DataFrame with a row for each entity; pandas must be there."""
-        return data_frame(
-            self.to_records(texts, batch_size=batch_size, labels=labels, min_score=min_score)
-        )
-
     def spans(
         self,
         sentences: Iterable[Sentence] | EncodedSentences,
@@ -284,12 +170,15 @@ class Predictor:
         alone. Other arguments are those of `pipe`.
         """
         given = sentences if isinstance(sentences, EncodedSentences) else self.encode(sentences)
+        heads = self._heads(labels)
+        if domain is not None:
+            heads = tuple(head for head in heads if self.tag_sets[head].domain == domain)
+        known = iter(self._engine.tag(given.texts, heads, self._size(batch_size)))
         cut = ((None, own) for own in given.windows)
-        tagged = self._mentions(cut, batch_size, labels, min_score, given.texts, domain)
-        return [
-            [(Span(start, end, label), score) for start, end, label, score, _ in mentions]
-            for _, mentions in tagged
-        ]
+        tagged = self._mentions(
+            cut, batch_size, labels, min_score, heads, lambda own: islice(known, len(own))
+        )
+        return spans_of(tagged)
 
     def encode(self, sentences: Iterable[Sentence]) -> EncodedSentences:
         """Encode sentences once, for `spans` of any number of models with the same encoder."""
@@ -390,43 +279,10 @@ class Predictor:
 
         return compare_predictors(self, other, labelled, labels, on_progress=on_progress)
 
-    def _mentions(
-        self,
-        items: Iterable[tuple[_Item, Iterable[Window]]],
-        batch_size: int | None,
-        labels: Collection[str] | None,
-        min_score: MinScore,
-        encoded: EncodedTexts | None = None,
-        domain: str | None = None,
-    ) -> Iterator[tuple[_Item, list[ScoredMention]]]:
-        """Tag the windows of items, in order; ``encoded`` are the texts of all their windows."""
-        least = self.least_scores(min_score)
-        heads, size = self._heads(labels), self._size(batch_size)
-        if domain is not None:
-            heads = tuple(head for head in heads if self.tagger.domains[head] == domain)
-        known = iter(self._engine.tag(encoded, heads, size)) if encoded else None
-        every = [label for head in heads for label in self.tagger.tag_sets[head].labels]
-        shared = len(set(every)) < len(every)  # two heads may claim the same words for one label
-
-        def tag(windows: Sequence[Window]) -> Iterator[list[ScoredMention]]:
-            if known:
-                found = list(islice(known, len(windows)))
-            else:
-                texts = self._engine.encode([window.tokens for window in windows])
-                found = self._engine.tag(texts, heads, size)
-            for mentions in found:
-                wanted = (m for m in mentions if labels is None or m.label in labels)
-                kept = [mention for mention in wanted if mention.score >= least[mention.label]]
-                yield best_mentions(kept) if shared else kept
-
-        return tag_in_order(items, tag, buffer_size(size))
+    def _find(
+        self, texts: Sequence[Tokens], heads: Sequence[int], size: int
+    ) -> list[list[ScoredMention]]:
+        return self._engine.tag(self._engine.encode(texts), heads, size)
 
     def _size(self, batch_size: int | None) -> int:
         return BATCH_SIZE[torch.device(self.device).type] if batch_size is None else batch_size
-
-    def _heads(self, labels: Collection[str] | None) -> tuple[int, ...]:
-        """Those that know any of the labels."""
-        self.check_labels(labels)
-        wanted = set(self.labels if labels is None else labels)
-        own = enumerate(self.tagger.tag_sets)
-        return tuple(head for head, tag_set in own if not wanted.isdisjoint(tag_set.labels))

@@ -8,11 +8,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hardner.batch import TagSet
 from hardner.model.crf import linear_chain, posterior
 from hardner.model.decoders import Emissions
 from hardner.model.layers import mask_of
-from hardner.schemes import parse_tag
+from hardner.schemes import TagSet, parse_tag
 
 _Floats = NDArray[np.float64]
 

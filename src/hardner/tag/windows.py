@@ -14,12 +14,16 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from hardner.batch import Ints, TagSet
 from hardner.errors import HardnerError
-from hardner.schemes import non_overlapping, tags_to_spans
+from hardner.features import Ints
+from hardner.schemes import TagSet, non_overlapping, tags_to_spans
 from hardner.text import sentence_offsets, tokens_between
 from hardner.types import Document, Entity, Offset, Span
 
+Tokens = Sequence[str]
+"""Of a sentence."""
+SCORE_DIGITS = 4
+"""Decimals of a score; further ones may depend on the machine."""
 LONGEST_WINDOW = 512
 """Tokens of a window."""
 _SHORT = LONGEST_WINDOW

@@ -1,0 +1,182 @@
+"""A model of `hardner export --onnx` at work without torch: onnxruntime, tokenizers and numpy."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from hardner.config import make
+from hardner.errors import FileError, HardnerError
+from hardner.features import CPU_CELLS, Features, Ints, groups_of_streams
+from hardner.manifest import checked_manifest
+from hardner.model.graph import GRAPH, PIECES, PLACES, GraphRunner
+from hardner.model.pieces import TOKENIZER, Pieces, read_pieces
+from hardner.schemes import TagSet
+from hardner.tag.numpy_decoder import NumpyHead
+from hardner.tag.text_tagger import TextTagger
+from hardner.tag.thresholds import check_scores
+from hardner.tag.windows import SCORE_DIGITS, ScoredMention, Tokens
+from hardner.types import Sentence
+
+_Decoder = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnnxPredictor(TextTagger):
+    """Finds what `Predictor` finds in the same folder; it only tags, on a CPU, and starts at once.
+
+    Any number of threads may use it.
+    """
+
+    pieces: Pieces
+    graph: GraphRunner
+    heads: tuple[NumpyHead, ...]
+    threads: int = field(default_factory=lambda: _threads())
+    """That one call computes with."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """By label, the score that a mention must reach; of labels that are not named, 0."""
+
+    def __post_init__(self) -> None:
+        check_scores(self.thresholds.values(), "a threshold")
+        own = {label: float(self.thresholds.get(label, 0.0)) for label in self.labels}
+        object.__setattr__(self, "thresholds", own)  # as a frozen dataclass sets its fields
+
+    @classmethod
+    def load(cls, path: str | Path) -> "OnnxPredictor":
+        """Read a folder that `hardner export --onnx` wrote."""
+        folder = Path(path)
+        if not folder.is_dir():
+            raise FileError(folder, "no such model folder")
+        try:
+            return cls._load(folder)
+        except OSError as error:
+            message = f"cannot be read: {error.strerror or error}"
+            raise FileError(error.filename or folder, message) from None
+
+    @classmethod
+    def _load(cls, folder: Path) -> "OnnxPredictor":
+        manifest = checked_manifest(folder)
+        config = manifest.config
+        if not is_onnx_config(config):
+            message = "no ONNX model; make one of it: hardner export --onnx OUT --model"
+            raise FileError(folder, f"{message} {folder}")
+        decoder = _read_decoder([folder / name for name in manifest.weights])
+        try:
+            encoder, temperatures = config["encoder"], config.get("temperatures", {})
+            tokenizer = (folder / TOKENIZER).read_text("utf-8")
+            pieces = read_pieces(encoder["pieces"], tokenizer, encoder.get("shift", 0))
+            heads = []
+            for i, given in enumerate(config["tag_sets"]):
+                tag_set = make(TagSet, given, "tag_sets")
+                own = {name: value[0, i] for name, value in decoder.items()}
+                temperature = float(temperatures.get(tag_set.domain, 1.0))
+                heads.append(NumpyHead.of(tag_set, own, temperature))
+            graph = GraphRunner((folder / GRAPH).read_bytes())
+            return cls(pieces, graph, tuple(heads), thresholds=config.get("thresholds", {}))
+        except HardnerError as error:
+            raise FileError(folder, str(error)) from None
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            message = f"damaged or newer than this hardner: {error!r:.200}"
+            raise FileError(folder, message) from None
+
+    def __repr__(self) -> str:
+        return f"OnnxPredictor({', '.join(self.labels)})"
+
+    @property
+    def tag_sets(self) -> tuple[TagSet, ...]:
+        return tuple(head.tag_set for head in self.heads)
+
+    def _find(
+        self, texts: Sequence[Tokens], heads: Sequence[int], size: int
+    ) -> list[list[ScoredMention]]:
+        found: list[list[ScoredMention]] = [[] for _ in texts]
+        filled = [row for row, words in enumerate(texts) if words]
+        if not filled or not heads:
+            return found
+        features = self.pieces.features([Sentence(tuple(texts[row])) for row in filled])
+        lengths = np.array([len(texts[row]) for row in filled])
+        widths = {n: np.array([*map(len, rows)]) for n, rows in features.streams.items()}
+        groups = groups_of_streams(widths | {"words": lengths}, CPU_CELLS, size)
+
+        def group(
+            some: tuple[Ints, dict[str, int]],
+        ) -> list[tuple[int, ScoredMention]]:
+            rows, widths = some
+            words = self._encode(features, rows, widths).astype(np.float64)
+            return [
+                (rows[run.row], ScoredMention(*run.span, round(score, SCORE_DIGITS), head))
+                for head in heads
+                for run, score in self.heads[head].decode(words, lengths[rows])
+            ]
+
+        for marks in self._map(group, groups):
+            for row, mark in marks:
+                found[filled[row]].append(mark)
+        return found
+
+    def _map(self, compute: Any, groups: Iterator[Any]) -> Iterator[Any]:
+        if self.threads == 1:
+            yield from map(compute, groups)
+            return
+        with ThreadPoolExecutor(self.threads) as pool:
+            yield from pool.map(compute, groups)
+
+    def _encode(
+        self, features: Features, rows: Ints, widths: Mapping[str, int]
+    ) -> NDArray[np.float32]:
+        """The vectors of the words of some sentences, [B, T, H]."""
+        streams = features.streams
+        pieces = _padded([streams["pieces"][row] for row in rows], widths["pieces"])
+        limit = self.pieces.limit
+        if pieces.shape[1] > limit:  # several windows, end to end
+            pieces = np.pad(pieces, ((0, 0), (0, -pieces.shape[1] % limit)))
+        starts = np.arange(len(rows))[:, None] * pieces.shape[1]  # [B, 1]
+        places = _padded([streams["heads"][row] for row in rows], widths["heads"]) + starts
+        windows = pieces.reshape(-1, min(limit, pieces.shape[1]))  # [W, P]
+        return self.graph({PIECES: windows, PLACES: np.hstack((starts, places))})[:, 1:]
+
+
+def is_onnx_config(config: Any) -> bool:
+    """Whether a model folder's configuration is of an encoder that onnxruntime runs."""
+    encoder = config.get("encoder") if isinstance(config, Mapping) else None
+    return isinstance(encoder, Mapping) and encoder.get("kind") == "onnx"
+
+
+def _threads() -> int:
+    """As many as torch would take: what the environment says, else one for each core."""
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _read_decoder(files: Sequence[Path]) -> dict[str, NDArray[Any]]:
+    """The parameters of the heads, [1, D, ...], by their name within the decoder."""
+    found: dict[str, NDArray[Any]] = {}
+    for path in files:
+        try:
+            found |= load_file(path)
+        except SafetensorError as error:
+            raise FileError(path, f"damaged weights: {error}") from None
+    own = {name.removeprefix("decoder."): value for name, value in found.items()}
+    for name, value in own.items():
+        if value.ndim < 3 or not np.isfinite(value).all():
+            raise FileError(files[0], f"damaged: parameter {name} is none of a decoder's")
+    return own
+
+
+def _padded(rows: Sequence[Ints], width: int) -> Ints:
+    """Rows of integers, padded with 0: [B, width]."""
+    table = np.zeros((len(rows), width), np.int64)
+    for row, values in zip(table, rows, strict=True):
+        row[: len(values)] = values
+    return table
