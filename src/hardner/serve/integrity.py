@@ -18,6 +18,7 @@ from hardner.serve.blobs import digests_of
 _MOST = 2**53 - 1
 """The largest number of a row: beyond it, readers of JSON round."""
 _LONGEST_NAME = 200
+_OF_SENTENCES = ("label", "note", "verdict")
 _SCORES = ("sentences", "precision", "recall", "f1")
 _TYPE = {"id": int, "name": str, "key": str, "colour": int, "guideline": str, "removed": bool}
 _NOTE = {"start": int, "end": int, "text": str}
@@ -122,15 +123,14 @@ class _Rows:
 
     def _check_people(self) -> None:
         """What projects hold since annotators have names and files are in parts."""
-        people = {row["id"] for row in self._every("annotators")}
-        for row in self.database.execute("SELECT id, annotator FROM events"):
-            _need(row["annotator"] in people, row)
+        unknown = "SELECT id FROM events WHERE annotator NOT IN (SELECT id FROM annotators)"
+        _need(self.database.execute(unknown).fetchone() is None, "events")
         for row in self._every("readings"):
             size = self.tokens[row["sentence"]]
             _need(all(self._are_marks(_held(row, n), size) for n in ("spans", "rejected")), row)
         for row in self._every("verdicts"):
-            size = self.tokens[row["sentence"]]
-            _need(self._are_marks([[row["start"], row["stop"], row["type"]]], size), row)
+            marks = [[row["start"], row["stop"], row["type"]]]
+            _need(self._are_marks(marks, self.tokens[row["sentence"]]), row)
         stored = {digest for (digest,) in self.database.execute("SELECT digest FROM blobs")}
         for row in self.database.execute("SELECT name, data FROM files"):
             _need(set(digests_of(row["data"])) <= stored, row)
@@ -161,7 +161,7 @@ class _Rows:
             elif row["before"] is not None:
                 _need(all(self._is_side(row, _held(row, n)) for n in ("before", "after")), row)
                 changes[row["id"]] = row["kind"]
-            _need(row["sentence"] is None or changes.get(row["id"]) == "label", row)
+            _need(row["sentence"] is None or changes.get(row["id"]) in _OF_SENTENCES, row)
             _need(all(row[n] is None or row[n] in changes for n in ("undo_top", "redo_top")), row)
 
     def _is_side(self, row: sqlite3.Row, side: Any) -> bool:
@@ -177,8 +177,7 @@ class _Rows:
                 said = side.get("verdicts")
                 return (
                     self._are_labels(side, row["sentence"])
-                    and isinstance(said, list)
-                    and said != []
+                    and (isinstance(said, list) and said != [])
                     and all(isinstance(one, list) and len(one) == 2 for one in said)
                     and self._are_marks([mark for mark, _ in said], self.tokens[row["sentence"]])
                     and all(wanted in (None, True, False) for _, wanted in said)
@@ -224,7 +223,7 @@ class _Rows:
         )
 
 
-def _need(fits: bool, row: sqlite3.Row) -> None:
+def _need(fits: bool, row: sqlite3.Row | str) -> None:
     if not fits:
         raise Damaged(f"row {row[0]}")
 
