@@ -54,7 +54,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
     contexts, wrong = [], []
 
     def opened(server: Server, **options: Any) -> Any:
-        context = browser.new_context(viewport=SIZE, **options)
+        context = browser.new_context(**{"viewport": SIZE} | options)
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
@@ -63,7 +63,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("request", lambda asked: _outside(asked.url, server.url, wrong))
         page.on("dialog", lambda dialog: dialog.accept())
         page.goto(server.entrance)
-        page.locator("#panels .panel:not([hidden])").wait_for()
+        page.locator("#panels .panel:not([hidden])").wait_for(state="attached")
         return page
 
     yield opened

@@ -34,7 +34,7 @@ def test_no_serious_findings(visit: Any, shared: Server, theme: str) -> None:
     acts.open_document(page, f"axe {theme}")
     acts.label(page, 0, "stent", "d")
     acts.label(page, 0, "stent", "s", "placed")
-    for name in ("types", "adapt", "next", "models", "export", "guide"):
+    for name in ("types", "adapt", "next", "models", "people", "export", "guide"):
         page.click(f"#tab-{name}")
         assert findings(page) == [], name
     page.click("#add")

@@ -116,11 +116,14 @@ def test_tabs_turn_by_arrow(visit: Any, shared: Server) -> None:
 def test_readable_at_200_and_400_percent(visit: Any, shared: Server, width: int) -> None:
     """1280 pixels at 200 % are 640 to the page: nothing may need scrolling sideways."""
     shared.ask("/api/documents", {"documents": [{"name": f"zoom {width}", "text": TEXT * 5}]})
-    page = visit(shared)
-    page.set_viewport_size({"width": width, "height": 400})
+    page = visit(shared, viewport={"width": width, "height": 400})
     acts.open_document(page, f"zoom {width}")
-    for name in ("types", "adapt", "next", "models", "export"):
+    acts.unfold(page, "panels")
+    for name in ("types", "adapt", "next", "models", "people", "export"):
         page.click(f"#tab-{name}")
         wide = page.evaluate("() => document.documentElement.scrollWidth")
         assert wide <= width, name
+    page.keyboard.press("Escape")
+    expect(page.locator("#fold-panels")).to_be_focused()
+    expect(page.locator("#panels")).to_be_hidden()
     acts.label(page, 0, "stent", "d")

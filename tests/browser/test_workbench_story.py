@@ -92,6 +92,7 @@ def _look(page: Any, server: Server) -> None:
     scores = [guess["score"] for sentence in found for guess in sentence["predicted"]]
     assert scores, "the adapted model finds no device"
     slider = page.locator("#threshold")
+    page.get_by_role("button", name="More", exact=True).click()
     for least in (0, 0.5, 1):
         slider.fill(str(least))
         expect(page.locator("#text .tag.guess")).to_have_count(sum(s >= least for s in scores))

@@ -148,6 +148,7 @@ def label_while_gone(page: Any, server: Server) -> None:
 
 def test_a_token_outlives_the_server(visit: Any, far: Server) -> None:
     page = visit(far)
+    acts.enter_as(page, "Robin")
     label_while_gone(page, far)
     far.start()
     acts.saved(page, 1)
@@ -157,6 +158,7 @@ def test_a_token_outlives_the_server(visit: Any, far: Server) -> None:
 @pytest.mark.parametrize("how", ["dialog", "address"])
 def test_labels_wait_for_a_new_token(visit: Any, far: Server, tmp_path: Path, how: str) -> None:
     page = visit(far)
+    acts.enter_as(page, "Robin")
     label_while_gone(page, far)
     (tmp_path / "far.db-token").unlink()
     far.start()

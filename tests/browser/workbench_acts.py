@@ -41,6 +41,13 @@ def suggest(project: Path, found: Predicted) -> None:
         )
 
 
+def enter_as(page: Any, name: str) -> None:
+    """Says a name at the door of a server that other machines can reach."""
+    page.fill("#door-name", name)
+    with page.expect_navigation():
+        page.click("dialog form .main")
+
+
 def add_text(page: Any, text: str, name: str = "") -> None:
     page.click("#add")
     page.fill("#add-text", text)
@@ -49,14 +56,22 @@ def add_text(page: Any, text: str, name: str = "") -> None:
     page.locator("dialog").wait_for(state="detached")
 
 
+def unfold(page: Any, part: str) -> None:
+    """Opens the part beside the text, "documents" or "panels", if it is folded away."""
+    if page.get_attribute(f"#fold-{part}", "aria-expanded") == "false":
+        page.click(f"#fold-{part}")
+
+
 def open_document(page: Any, name: str) -> None:
+    unfold(page, "documents")
     with page.expect_response(
         lambda answer: "/api/documents?query=" in answer.url and "query=&" not in answer.url
     ):
         page.fill("#search", name)
     page.locator(".row", has_text=name).first.click()
     page.locator("#document-title", has_text=name).wait_for()
-    page.fill("#search", "")
+    if page.is_visible("#search"):
+        page.fill("#search", "")
 
 
 def make_type(page: Any, name: str, key: str) -> None:

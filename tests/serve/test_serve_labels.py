@@ -86,6 +86,7 @@ def test_undo_and_redo_walk_the_same_way_as_a_list_of_states(tmp_path):
         with client(made) as http:
             if session == 0:
                 kind = add_type(http)
+                now["colour"] = http.get("/api/types").json()["types"][0]["colour"]
                 add(http, TEXT)
             for _ in range(25):
                 step = rng.choice(["label", "label", "undo", "redo", "type"])
@@ -99,9 +100,16 @@ def test_undo_and_redo_walk_the_same_way_as_a_list_of_states(tmp_path):
                     label(http, number, *marks)
                     now[number] = marks
                 elif step == "type":
-                    http.patch(f"/api/types/{kind}", json={"colour": rng.randrange(8)})
+                    colour = rng.randrange(8)
+                    http.patch(f"/api/types/{kind}", json={"colour": colour})
+                    if colour != now["colour"]:
+                        done.append(("colour", now["colour"], colour))
+                        undone.clear()
+                        now["colour"] = colour
                 else:
                     stack, other = (done, undone) if step == "undo" else (undone, done)
+                    if not stack and step == "undo":
+                        continue  # it would take back that the type was made
                     answer = http.post(f"/api/{step}", json={})
                     if not stack:
                         assert answer.status_code == 409
@@ -109,8 +117,13 @@ def test_undo_and_redo_walk_the_same_way_as_a_list_of_states(tmp_path):
                     number, before, after = change = stack.pop()
                     other.append(change)
                     now[number] = before if step == "undo" else after
-                    assert answer.json()["sentence"]["id"] == number
-                for number, marks in now.items():
+                    if number == "colour":
+                        assert answer.json()["sentence"] is None
+                    else:
+                        assert answer.json()["sentence"]["id"] == number
+                assert http.get("/api/types").json()["types"][0]["colour"] == now["colour"]
+                for number in (1, 2, 3):
+                    marks = now[number]
                     spans = sentence(http, number)["spans"]
                     assert tuple((s["start"], s["end"], s["type"]) for s in spans) == marks
 

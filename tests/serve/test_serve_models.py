@@ -30,7 +30,7 @@ from hardner.serve import job, queue
 from hardner.serve import learning as learning_types
 from hardner.serve.errors import Busy
 from hardner.serve.model_thread import TaggingThread
-from hardner.serve.models import MODELS_KEPT
+from hardner.serve.models import MODELS_KEPT, add_first_model
 from hardner.serve.runs import AdaptationOrder
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
@@ -469,3 +469,107 @@ def test_what_was_to_be_kept_is_kept(tmp_path, monkeypatch):
 def test_force_adapts_what_is_better_as_it_is(tmp_path, monkeypatch):
     _, _, model = learning(monkeypatch, tmp_path, known={"Disease": 0.9}, force=True)
     assert found(model, "Disease") == found(adapted("Disease"), "Disease")
+
+
+FIRST_COMES = """
+(folder / "first").mkdir()
+(folder / "first" / "weights.safetensors").write_bytes(b"weights of the first model")
+say(first=["Disease"])
+import time
+while not Path({!r}).exists():
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("ending", ["done", "cancelled", "failed"])
+def test_a_first_model_is_in_use_while_the_run_goes_on(tmp_path, ending):
+    go_on = tmp_path / "go-on"
+    fails = "say(error='no good'); sys.exit(1)" if ending == "failed" else ""
+    with started(tmp_path, FIRST_COMES.format(str(go_on)) + fails) as http:
+        labelled(http)
+        swept(http)
+        http.post("/api/adapt", json={})
+        first = until(lambda: http.get("/api/runs/1").json()["model"])
+        assert http.get("/api/runs/1").json()["state"] == "running"
+        listed = http.get("/api/models").json()
+        assert (listed["current"], listed["models"][0]["name"]) == (first, "run 1, first model")
+        found = http.get("/api/documents/1").json()["sentences"]  # what is looked at is tagged
+        until(lambda: http.get("/api/sentences/1").json()["predicted"])
+        assert len(found) == 3
+        if ending == "cancelled":
+            http.post("/api/runs/1/cancel", json={})
+        else:
+            go_on.touch()
+        assert ended(http)["state"] == ending
+        listed = http.get("/api/models").json()
+        names = [model["name"] for model in listed["models"] if model["kind"] == "adapted"]
+        assert names == (["run 1"] if ending == "done" else [])
+        assert (listed["current"] == 1) == (ending != "done")
+        swept(http)
+
+
+def test_a_first_model_of_a_server_that_died_is_let_go(tmp_path):
+    with started(tmp_path) as http:
+        labelled(http)
+        database = http.app._app.state.bench.project
+        with database.writing() as writer:
+            writer.execute(
+                "INSERT INTO runs (state, started, sentences, mentions, types) "
+                "VALUES ('running', '', 1, 1, '[]')"
+            )
+            add_first_model(writer, ["Disease"], 1, tmp_path)
+    with started(tmp_path) as http:
+        assert http.get("/api/models").json()["current"] == 1
+        assert http.get("/api/runs/1").json()["state"] == "interrupted"
+
+
+@pytest.mark.parametrize(("before", "switched"), [(0.9, False), (0.5, True), (None, True)])
+def test_a_model_that_is_worse_on_the_held_out_part_is_not_used(tmp_path, before, switched):
+    held_out = {"sentences": 1, "precision": 0.7, "recall": 0.7, "f1": 0.7, "mistakes": []}
+    wrapped = (
+        "old = say\n"
+        "def say(**line):\n"
+        "    if 'result' in line:\n"
+        f"        line['result'] |= dict(held_out={held_out!r}, held_out_before={before!r})\n"
+        "    old(**line)"
+    )
+    with started(tmp_path, wrapped) as http:
+        labelled(http)
+        http.post("/api/adapt", json={})
+        run = ended(http)
+        assert run["result"]["held_out"]["f1"] == 0.7
+        models = http.get("/api/models").json()
+        assert (models["current"] == run["model"]) == switched
+        assert run["model"] in {model["id"] for model in models["models"]}  # kept, to be tried
+
+
+def test_what_is_held_out_is_not_counted_as_learnt_from(tmp_path):
+    with started(tmp_path) as http:
+        labelled(http)
+        add(http, "Another asthma. And none.", held_out=True)
+        label(http, 4, (1, 2, 1))
+        counts = http.get("/api/status").json()["counts"]
+        assert (counts["labelled"], counts["held_out_labelled"]) == (2, 1)
+        assert (counts["mentions"], counts["held_out_mentions"]) == (2, 1)
+        assert http.post("/api/adapt", json={}).json()["sentences"] == 1
+        ended(http)
+        assert http.get("/api/curve").json()["points"][0]["sentences"] == 1
+
+
+def test_what_is_looked_at_is_tagged_before_all_else(tmp_path):
+    order = []
+
+    class Noting(Words):
+        def spans(self, sentences):
+            order.append([int(sentence.id) for sentence in sentences])
+            return super().spans(sentences)
+
+    gate = threading.Event()
+    given = settings(tmp_path, load=lambda path: gate.wait(60) and Noting())
+    with client(given) as http:
+        add(http, *[TEXT] * 200)
+        http.get("/api/documents/200")  # its sentences are the last ones
+        gate.set()
+        swept(http)
+    assert 598 in order[0] + order[1] and len(order) > 10
+    assert order[-1][0] < 598

@@ -1,15 +1,22 @@
 """The project as a file: of an earlier version, complete when idle, copied, on a full disk."""
 
 import errno
+import io
 import random
 import sqlite3
+import threading
+import zipfile
 from contextlib import closing
 
 import pytest
+import torch
+from safetensors.torch import save_file
 from serve_bench import TEXT, add, add_type, client, label, sentence, settings, until
 
 from hardner.errors import FileError
+from hardner.serve.blobs import read_stored, store_file, stored_files
 from hardner.serve.database import APPLICATION_ID, ProjectDatabase
+from hardner.serve.models import MODELS_KEPT, add_model, remove_model, unpack_model
 
 FIRST = """
 CREATE TABLE documents (id INTEGER PRIMARY KEY, name TEXT NOT NULL,
@@ -67,6 +74,13 @@ INSERT INTO sentences (id, document, position, start, stop, tokens, version, sta
 VALUES (1, 1, 0, 0, 8, '[0,1,2,7,7,8]', 1, 'labelled', '[[1,2,1]]', '[]'),
        (2, 1, 1, 9, 20, '[0,4,5,10,10,11]', 1, 'open', '[]', '[[1,2,1]]'),
        (3, 1, 2, 21, 29, '[0,2,3,7,7,8]', 0, 'open', '[]', '[]');
+INSERT INTO runs (id, state, started, sentences, mentions, types, result)
+VALUES (1, 'done', '2026-01-01', 1, 1, '["Device"]', '{"f1":0.5}');
+INSERT INTO models (id, name, kind, labels, created, run, bytes)
+VALUES (2, 'run 1', 'adapted', '["Device"]', '2026-01-01', 1, 7),
+       (3, 'run 2', 'adapted', '["Device"]', '2026-01-01', NULL, 7);
+INSERT INTO files VALUES (2, 'config.json', CAST('{"a":1}' AS BLOB)),
+       (3, 'config.json', CAST('{"a":1}' AS BLOB));
 INSERT INTO events VALUES (1, '2026-01-01', 'label', 1, 1,
     '{"spans":[],"none":false,"rejected":[]}',
     '{"spans":[[1,2,1]],"none":false,"rejected":[]}', NULL, 1, NULL);
@@ -86,11 +100,16 @@ def test_a_project_of_the_first_version_opens(tmp_path):
             assert [one["state"] for one in found] == ["labelled", "partial", "open"]
             assert http.get("/api/status").json()["counts"]["partial"] == 1
             assert http.get("/api/documents", params={"query": "fever"}).json()["total"] == 1
+            assert found[0]["readers"] == ["me"]
+            taken = zipfile.ZipFile(io.BytesIO(http.get("/api/models/2/zip").content))
+            assert taken.read("project-run-1/config.json") == b'{"a":1}'
     with client(made) as http:
         http.post("/api/undo", json={})
         assert sentence(http, 1)["state"] == "open"
         label(http, 3, (1, 2, 1), partial=True)
         assert sentence(http, 3)["state"] == "partial"
+    with closing(sqlite3.connect(made.project)) as stored:
+        assert stored.execute("SELECT count(*) FROM blobs").fetchone() == (1,)
     with closing(sqlite3.connect(made.project)) as now, closing(sqlite3.connect(":memory:")) as new:
         with client(settings(tmp_path, project=tmp_path / "new")):
             pass
@@ -192,6 +211,13 @@ DAMAGE = {
         VALUES ('', 'add', 1)""",
     "a file elsewhere": "INSERT INTO files VALUES (1, '../elsewhere', x'00')",
     "a file of no name": "INSERT INTO files VALUES (1, char(0), x'00')",
+    "a part that is gone": "INSERT INTO files VALUES (1, 'weights', zeroblob(32))",
+    "a reading outside": """INSERT INTO readings (sentence, annotator, state, spans, rejected)
+        VALUES (1, 1, 'labelled', '[[0, 99, 1]]', '[]')""",
+    "a verdict outside": "INSERT INTO verdicts VALUES (1, 0, 99, 1, 1)",
+    "a verdict of no marks": """INSERT INTO events (at, kind, document, sentence, before, after)
+        VALUES ('', 'verdict', 1, 1, '{"spans":[],"none":false,"rejected":[]}', '{}')""",
+    "an annotator that is none": "INSERT INTO events (at, kind, annotator) VALUES ('', 'run', 9)",
     "another default": """PRAGMA writable_schema = ON; UPDATE sqlite_schema
         SET sql = replace(sql, 'DEFAULT 0', 'DEFAULT 1') WHERE name = 'types'""",
     "a result that is none": """INSERT INTO runs (state, started, sentences, mentions, types,
@@ -222,3 +248,99 @@ def test_the_index_of_words_is_made_anew(tmp_path):
         database.execute("INSERT INTO words (words) VALUES ('delete-all')")
     with client(settings(tmp_path)) as web:
         assert web.get("/api/documents", params={"query": "asthma"}).json()["total"] == 1
+
+
+def blob_bytes(database):
+    (size,) = database.execute("SELECT coalesce(sum(length(data)), 0) FROM blobs").fetchone()
+    return size
+
+
+def test_what_models_share_is_stored_once(tmp_path):
+    base = torch.arange(50_000.0)
+    with closing(ProjectDatabase(tmp_path / "project")) as project:
+        for number in range(1, MODELS_KEPT + 3):
+            folder = tmp_path / f"model-{number}"
+            folder.mkdir()
+            weights = {"lower": base, "upper": torch.full((1_000,), float(number))}
+            save_file(weights, folder / "weights.safetensors", {"made": "here"})
+            (folder / "config.json").write_text("{}" * 50)
+            with project.writing() as database:
+                database.execute(
+                    "INSERT INTO runs (state, started, sentences, mentions, types) "
+                    "VALUES ('done', '', 1, 1, '[]')"
+                )
+                add_model(database, f"run {number}", ["Device"], number, folder)
+            with project.reading() as database:
+                unpack_model(database, number, tmp_path / f"back-{number}")
+            for name in ("weights.safetensors", "config.json"):
+                back = tmp_path / f"back-{number}" / name
+                assert back.read_bytes() == (folder / name).read_bytes()
+        with project.reading() as database:
+            whole = (tmp_path / "model-1" / "weights.safetensors").stat().st_size
+            assert blob_bytes(database) < whole + MODELS_KEPT * 5_000
+        last = MODELS_KEPT + 2
+        with project.writing() as database:
+            for number in range(1, last):
+                database.execute("UPDATE models SET current = (id = ?)", (last,))
+                if number >= last - MODELS_KEPT + 1:
+                    remove_model(database, number)
+        with project.reading() as database:
+            assert blob_bytes(database) == (folder / "weights.safetensors").stat().st_size + 100
+            unpack_model(database, last, tmp_path / "kept")
+        kept = tmp_path / "kept" / "weights.safetensors"
+        assert kept.read_bytes() == (folder / "weights.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"abc", b"\xff" * 64, (4).to_bytes(8, "little") + b"null" + b"x" * 9,
+     (30).to_bytes(8, "little") + b'{"a":{"data_offsets":[0,"x"]}}' + b"x" * 9,
+     (31).to_bytes(8, "little") + b'{"a":{"data_offsets":[9,9999]}}' + b"x" * 9],
+)  # fmt: skip
+def test_a_file_of_any_kind_comes_back_as_it_was(tmp_path, data):
+    with closing(ProjectDatabase(tmp_path / "project")) as project, project.writing() as database:
+        database.execute(
+            "INSERT INTO models (id, name, kind, labels, created) VALUES (1, '', 'base', '[]', '')"
+        )
+        store_file(database, 1, "odd", data)
+        assert b"".join(read_stored(database, 1, "odd")) == data
+        assert stored_files(database, 1) == ["odd"]
+
+
+def test_room_that_is_no_longer_used_is_given_back(tmp_path):
+    path = tmp_path / "project"
+    with closing(ProjectDatabase(path)) as project, project.writing() as database:
+        database.execute("INSERT INTO blobs VALUES (x'00', zeroblob(9000000))")
+    with closing(ProjectDatabase(path)) as project, project.writing() as database:
+        database.execute("DELETE FROM blobs")
+    assert path.stat().st_size > 9_000_000
+    ProjectDatabase(path).close()
+    assert path.stat().st_size < 1_000_000
+
+
+def test_a_copy_made_amid_writing_is_whole(tmp_path):
+    with client(settings(tmp_path)) as http:
+        disease = add_type(http)
+        add(http, TEXT)
+        stop = threading.Event()
+
+        def write():
+            while not stop.is_set():
+                label(http, 1, (3, 4, disease))
+                label(http, 1)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            copies = [http.get("/api/copy").content for _ in range(5)]
+        finally:
+            stop.set()
+            writer.join()
+    for content in copies:
+        (tmp_path / "copy").write_bytes(content)
+        with closing(sqlite3.connect(tmp_path / "copy")) as copied:
+            assert copied.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            last = copied.execute("SELECT max(id) FROM events").fetchone()
+            version = copied.execute("SELECT version FROM sentences WHERE id = 1").fetchone()
+            assert last[0] >= version[0]
+        (tmp_path / "copy").unlink()

@@ -20,8 +20,8 @@ from starlette.types import ASGIApp
 import hardner
 from hardner.errors import HardnerError
 from hardner.serve.errors import DISK_FULL, Missing, Refused, is_disk_full
-from hardner.serve.guard import LOOPBACK, RequestGuard
-from hardner.serve.routes import documents, labels, models, project, review
+from hardner.serve.guard import LOOPBACK, NamedAnnotator, RequestGuard
+from hardner.serve.routes import documents, labels, models, people, project, review
 from hardner.serve.workbench import Workbench
 
 _PAGE = Path(__file__).with_name("page")
@@ -53,6 +53,7 @@ def create_app(
     """
     app = create_routes()
     app.state.bench = bench
+    app.state.asks_name = token is not None
     return RequestGuard(app, hosts, token, bench.settings.limits)
 
 
@@ -66,10 +67,11 @@ def create_routes() -> FastAPI:
         redoc_url=None,
         responses={status: {"model": ErrorAnswer} for status in ERRORS},
     )
-    for part in (project, documents, labels, models, review):
+    for part in (project, documents, labels, people, models, review):
         app.include_router(part.router)
     add_docs(app)
     _add_page(app)
+    app.add_middleware(NamedAnnotator)
     add_errors(app)
     return app
 

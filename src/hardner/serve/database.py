@@ -7,12 +7,14 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hardner.errors import FileError
 from hardner.jobs.lock import FileLock
+from hardner.serve.blobs import cut_files, has_waste
 from hardner.serve.integrity import check_pages, check_rows, check_schema, mend_index
 
 APPLICATION_ID = 0x68646E72
@@ -20,8 +22,23 @@ APPLICATION_ID = 0x68646E72
 _SCHEMA = sorted(Path(__file__).with_name("schema").glob("*.sql"), key=lambda path: int(path.stem))
 """A file for each version: the tables of the first, and what takes a project to the next."""
 
-Database = sqlite3.Connection
 _DAMAGED = "is damaged; go on with a copy from before"
+_CUT_FILES = 4  # the first version that holds the files of models in parts
+
+acting_name: ContextVar[str] = ContextVar("acting_name", default="")
+"""The name of the annotator on whose behalf the project is used, set for each request; without
+one, it is the project's first."""
+
+
+class Database(sqlite3.Connection):
+    """A connection to a project, on behalf of an annotator."""
+
+    annotator = 0
+    """The annotator's number; 0 who has not written anything yet."""
+    alone = False
+    """Whether annotators read alone, each with labels of their own."""
+
+
 _IDLE_READERS = 4  # connections kept open for reading
 _PATIENCE = 30  # seconds that a statement waits for a lock
 _QUIET = 2.0  # seconds without a write after which all is moved into the project's own file
@@ -51,6 +68,10 @@ class ProjectDatabase:
             # IMMEDIATE takes the write lock now: a lock taken halfway could fail as busy.
             self._writer.execute("BEGIN IMMEDIATE")
             try:
+                if name := acting_name.get():
+                    add = "INSERT OR IGNORE INTO annotators (name) VALUES (?)"
+                    self._writer.execute(add, (name,))
+                _act_for(self._writer, name)
                 yield self._writer
                 self._writer.execute("COMMIT")
                 self._writes += 1
@@ -68,6 +89,7 @@ class ProjectDatabase:
             database = _connect(self.path)
         try:
             database.execute("BEGIN")
+            _act_for(database, acting_name.get())
             yield database
         finally:
             database.execute("ROLLBACK")
@@ -108,11 +130,22 @@ class ProjectDatabase:
             seen = self._writes
 
 
+def _act_for(database: Database, name: str) -> None:
+    who = ("name = ?", name) if name else ("id = ?", 1)
+    row = database.execute(f"SELECT id FROM annotators WHERE {who[0]}", who[1:]).fetchone()
+    alone = database.execute("SELECT 1 FROM options WHERE name = 'alone'").fetchone()
+    database.annotator, database.alone = row["id"] if row else 0, alone is not None
+
+
 def _connect(path: Path) -> Database:
     try:
         # Connections move between the threads of the server, but only one uses each at a time.
         database = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, timeout=_PATIENCE
+            path,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=_PATIENCE,
+            factory=Database,
         )
         database.row_factory = sqlite3.Row
         database.execute("PRAGMA foreign_keys = ON")
@@ -139,6 +172,9 @@ def _open(path: Path) -> Database:
                 check_rows(database)
                 mend_index(database)
             _update_tables(database, version)
+            if has_waste(database):
+                with suppress(sqlite3.OperationalError):  # such as: no room for a second file
+                    database.execute("VACUUM")
             unless_opened.pop_all()
     except sqlite3.OperationalError as error:  # such as: the disk is full
         raise FileError(path, f"cannot be opened: {error}") from None
@@ -162,12 +198,20 @@ def _version(database: Database, path: Path) -> int:
 
 def _update_tables(database: Database, version: int) -> None:
     """Create the tables of a new file, bring those of an earlier version up to this one."""
-    if version < len(_SCHEMA):
+    if version == len(_SCHEMA):
+        return
+    try:
         database.executescript(
             f"BEGIN; {_tables(version, len(_SCHEMA))}"
             f" PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {len(_SCHEMA)};"
-            " COMMIT;"
         )
+        if version < _CUT_FILES:
+            cut_files(database)
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
 
 
 def _tables(version: int, to: int) -> str:
@@ -196,11 +240,11 @@ def compact_json(value: Any) -> str:
 
 
 def undo_tops(database: Database, before: int = sys.maxsize) -> dict[str, int | None]:
-    """The events that the next "undo" and "redo" act on, now or before an event."""
+    """The events that the annotator's next "undo" and "redo" act on, now or before an event."""
     row = database.execute(
-        """SELECT undo_top AS undo, redo_top AS redo FROM events WHERE id < ?
+        """SELECT undo_top AS undo, redo_top AS redo FROM events WHERE id < ? AND annotator = ?
            ORDER BY id DESC LIMIT 1""",
-        (before,),
+        (before, database.annotator),
     ).fetchone()
     return dict(row) if row else {"undo": None, "redo": None}
 
@@ -243,5 +287,10 @@ def record_event(
             tops = {"undo": find_event(database, target)["target"], "redo": below["redo"]}
     sides = (None if side is None else compact_json(side) for side in (before, after))
     values = (number, utc_now(), kind, document, sentence, *sides, target, *tops.values())
-    database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    database.execute(
+        """INSERT INTO events (id, at, kind, document, sentence, before, after, target,
+                               undo_top, redo_top, annotator)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (*values, database.annotator),
+    )
     return number

@@ -34,6 +34,9 @@ _FILTERS = {
     "suggested": _PREDICTED.format("suggested"),
     "disagreeing": _PREDICTED.format("disagrees"),
     "held_out": "held_out",
+    "unread": """EXISTS (SELECT 1 FROM sentences WHERE document = documents.id
+        AND NOT EXISTS (SELECT 1 FROM readings WHERE sentence = sentences.id
+                        AND annotator = :annotator AND readings.state <> 'open'))""",
 }
 
 
@@ -130,6 +133,12 @@ def add_documents(
             ),
         )
         add_loose(database, number, document.entities, types)
+    database.execute(
+        """INSERT INTO readings (sentence, annotator, state, spans, rejected)
+           SELECT id, ?, state, spans, rejected FROM sentences
+           WHERE document > ? AND (state <> 'open' OR spans <> '[]')""",
+        (database.annotator, last),
+    )
     record_event(database, "add", document=last + 1, after={"documents": len(prepared)})
     return {
         "added": len(prepared),
@@ -169,6 +178,8 @@ def list_documents(
     """A page of the documents, in the order they were added, and how many there are."""
     where = f"NOT removed AND {_FILTERS[which]}"
     values: dict[str, Any] = {"after": after, "offset": offset, "limit": limit}
+    if which == "unread":
+        values["annotator"] = database.annotator
     if query.strip():
         values["words"] = full_text_query(query)
         if not values["words"]:

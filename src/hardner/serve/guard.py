@@ -9,6 +9,7 @@ import hmac
 import re
 from collections.abc import Collection
 from ipaddress import ip_address
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -16,10 +17,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hardner.serve.database import acting_name
 from hardner.serve.workbench import Limits
 
 _COOKIE = "hardner_token"
 _UPLOADS = "/api/uploads"
+_LONGEST_NAME = 60
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -115,6 +118,23 @@ class RequestGuard:
         if request.method in ("POST", "PUT", "PATCH") and kind != wanted:
             raise HTTPException(415, f"the body must be {wanted}")
         return limit
+
+
+class NamedAnnotator:
+    """Does what a request asks for on behalf of the annotator that it names."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._app
+        if scope["type"] == "http":
+            name = unquote(Headers(scope=scope).get("x-annotator", "")).strip()
+            if len(name) > _LONGEST_NAME or not name.isprintable() or "\ufffd" in name:
+                error = f"X-Annotator must be a name of at most {_LONGEST_NAME} letters"
+                answer = JSONResponse({"error": error}, 422)
+            acting_name.set(name)  # for this request alone: each runs in a context of its own
+        await answer(scope, receive, send)
 
 
 def _name(host: str) -> str | None:

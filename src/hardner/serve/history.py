@@ -8,12 +8,20 @@ from typing import Any, Literal
 from hardner.serve.database import Database, find_event, record_event, undo_tops
 from hardner.serve.documents import set_document
 from hardner.serve.errors import Conflict
-from hardner.serve.labels import SentenceLabels, labels_of_side, set_type_labels, write_labels
+from hardner.serve.labels import (
+    SentenceLabels,
+    labels_as_seen,
+    labels_of_side,
+    set_as_merged,
+    set_type_labels,
+    write_labels,
+)
 from hardner.serve.loose import show_loose_text, write_loose
 from hardner.serve.mention_types import set_type, type_names
 from hardner.serve.notes import write_note
 from hardner.serve.predictions import compare_type
-from hardner.serve.sentences import Mark, find_sentence, select_sentences, show_marks, token_offsets
+from hardner.serve.readings import Mark, annotator_names, set_verdicts
+from hardner.serve.sentences import find_sentence, select_sentences, show_marks, token_offsets
 
 _MENTION = 60  # characters of a mention in the description of an event
 _Side = Mapping[str, Any]
@@ -32,8 +40,12 @@ def take_step(
     if expected not in (None, top):
         raise Conflict(f"something else would be the next {kind} now")
     change = _change_of(database, find_event(database, top))
-    side = json.loads(change["before" if kind == "undo" else "after"])
-    _SETTERS[change["kind"]](database, change, side)
+    names = ("after", "before") if kind == "undo" else ("before", "after")
+    left, side = (json.loads(change[name]) for name in names)
+    if change["kind"] in _LABELS:
+        _turn_labels(database, *map(_LABELS[change["kind"]], (change, change), (left, side)))
+    else:
+        _SETTERS[change["kind"]](database, change, side)
     document, sentence = change["document"], change["sentence"]
     event = record_event(database, kind, document=document, sentence=sentence, target=top)
     return find_event(database, event)
@@ -50,11 +62,28 @@ def _set_type(database: Database, side: _Side) -> None:
     compare_type(database, *set_type(database, side))
 
 
+def _turn_labels(
+    database: Database, left: dict[int, SentenceLabels], side: dict[int, SentenceLabels]
+) -> None:
+    """Go from labels to others; what else has changed in their sentences since stays as it is."""
+    now = labels_as_seen(database, side)
+    turned = {number: now[number].turned(left[number], side[number]) for number in now}
+    write_labels(database, turned)
+
+
+def _set_verdict(database: Database, change: sqlite3.Row, side: _Side) -> None:
+    verdicts = ((tuple(mark), wanted) for mark, wanted in side["verdicts"])
+    set_verdicts(database, change["sentence"], verdicts)
+    set_as_merged(database, change["sentence"])
+
+
+_LABELS: dict[str, Callable[[sqlite3.Row, _Side], dict[int, SentenceLabels]]] = {
+    "label": lambda change, side: {change["sentence"]: SentenceLabels.of_event(side)},
+    "labels": lambda _, side: labels_of_side(side),
+}
+"""The labels that a side of a change holds, by the kind of the change."""
 _SETTERS: dict[str, Callable[[Database, sqlite3.Row, _Side], None]] = {
-    "label": lambda database, change, side: write_labels(
-        database, {change["sentence"]: SentenceLabels.of_event(side)}
-    ),
-    "labels": lambda database, _, side: write_labels(database, labels_of_side(side)),
+    "verdict": _set_verdict,
     "untype": lambda database, _, side: set_type_labels(database, side),
     "type": lambda database, _, side: _set_type(database, side),
     "note": lambda database, change, side: write_note(database, change["sentence"], **side),
@@ -71,7 +100,7 @@ def label_history(database: Database, number: int) -> list[dict[str, Any]]:
     rows = database.execute("SELECT * FROM events WHERE sentence = ? ORDER BY id DESC", (number,))
     events = []
     for row in rows:
-        if (change := _change_of(database, row))["kind"] != "label":
+        if (change := _change_of(database, row))["kind"] not in ("label", "verdict"):
             continue
         side = "before" if row["kind"] == "undo" else "after"
         then = SentenceLabels.of_event(json.loads(change[side]))._asdict()
@@ -81,8 +110,9 @@ def label_history(database: Database, number: int) -> list[dict[str, Any]]:
 
 
 def show_event(database: Database, event: sqlite3.Row) -> dict[str, Any]:
-    """An event as the page gets it, with what it did in words."""
+    """An event as the page gets it, with who did what, in words."""
     shown = {name: event[name] for name in ("id", "at", "kind", "document", "sentence")}
+    shown["by"] = annotator_names(database)[event["annotator"]]
     return {**shown, "what": _describe(database, _change_of(database, event))}
 
 
@@ -111,6 +141,9 @@ def _describe(database: Database, change: sqlite3.Row) -> str:
             return _describe_type(before, after)
         case "untype":
             return f"delete the type {type_names(database)[before['type']]}"
+        case "verdict":
+            mark, _ = after["verdicts"][0]
+            return f"decide on {_mention(database, change['sentence'], mark)}"
         case "note":
             return f"note {after['text'][:_MENTION]!r}" if after["text"] else "delete a note"
         case "loose":

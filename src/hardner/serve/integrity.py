@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import PureWindowsPath
 from typing import Any
 
+from hardner.serve.blobs import digests_of
+
 _MOST = 2**53 - 1
 """The largest number of a row: beyond it, readers of JSON round."""
 _LONGEST_NAME = 200
+_OF_SENTENCES = ("label", "note", "verdict")
 _SCORES = ("sentences", "precision", "recall", "f1")
 _TYPE = {"id": int, "name": str, "key": str, "colour": int, "guideline": str, "removed": bool}
 _NOTE = {"start": int, "end": int, "text": str}
@@ -115,6 +118,22 @@ class _Rows:
             _need(_are_texts(_held(row, "labels")), row)
         for row in self.database.execute("SELECT name FROM files"):
             _need(_lies_inside(row["name"]), row)
+        if self.database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'readings'").fetchone():
+            self._check_people()
+
+    def _check_people(self) -> None:
+        """What projects hold since annotators have names and files are in parts."""
+        unknown = "SELECT id FROM events WHERE annotator NOT IN (SELECT id FROM annotators)"
+        _need(self.database.execute(unknown).fetchone() is None, "events")
+        for row in self._every("readings"):
+            size = self.tokens[row["sentence"]]
+            _need(all(self._are_marks(_held(row, n), size) for n in ("spans", "rejected")), row)
+        for row in self._every("verdicts"):
+            marks = [[row["start"], row["stop"], row["type"]]]
+            _need(self._are_marks(marks, self.tokens[row["sentence"]]), row)
+        stored = {digest for (digest,) in self.database.execute("SELECT digest FROM blobs")}
+        for row in self.database.execute("SELECT name, data FROM files"):
+            _need(set(digests_of(row["data"])) <= stored, row)
 
     def _check_beside(self) -> None:
         """What stands beside the labels: tables that the first versions lack."""
@@ -142,7 +161,7 @@ class _Rows:
             elif row["before"] is not None:
                 _need(all(self._is_side(row, _held(row, n)) for n in ("before", "after")), row)
                 changes[row["id"]] = row["kind"]
-            _need(row["sentence"] is None or changes.get(row["id"]) == "label", row)
+            _need(row["sentence"] is None or changes.get(row["id"]) in _OF_SENTENCES, row)
             _need(all(row[n] is None or row[n] in changes for n in ("undo_top", "redo_top")), row)
 
     def _is_side(self, row: sqlite3.Row, side: Any) -> bool:
@@ -154,6 +173,15 @@ class _Rows:
                 return row["sentence"] in self.tokens and self._are_labels(side, row["sentence"])
             case "labels":
                 return self._are_labels_of_many(side)
+            case "verdict":
+                said = side.get("verdicts")
+                return (
+                    self._are_labels(side, row["sentence"])
+                    and (isinstance(said, list) and said != [])
+                    and all(isinstance(one, list) and len(one) == 2 for one in said)
+                    and self._are_marks([mark for mark, _ in said], self.tokens[row["sentence"]])
+                    and all(wanted in (None, True, False) for _, wanted in said)
+                )
             case "untype":
                 known = side.get("type") in self.types and isinstance(side.get("removed"), bool)
                 return known and self._are_labels_of_many(side)
@@ -195,7 +223,7 @@ class _Rows:
         )
 
 
-def _need(fits: bool, row: sqlite3.Row) -> None:
+def _need(fits: bool, row: sqlite3.Row | str) -> None:
     if not fits:
         raise Damaged(f"row {row[0]}")
 

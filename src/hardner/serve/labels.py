@@ -1,7 +1,6 @@
 """The labels of sentences: set with a version check, many at once, and removed with their type."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -11,9 +10,16 @@ from hardner.serve.errors import Conflict, Refused
 from hardner.serve.loose import TOUCHED
 from hardner.serve.mention_types import find_type, restore_types, type_names, type_numbers
 from hardner.serve.predictions import compare_sentences, compare_type
+from hardner.serve.readings import (
+    Mark,
+    SentenceRow,
+    as_read,
+    decide,
+    keep_reading,
+    merge_readings,
+)
 from hardner.serve.sentences import (
     PARTLY,
-    Mark,
     find_sentence,
     find_sentences,
     select_sentences,
@@ -35,7 +41,7 @@ class SentenceLabels(NamedTuple):
     """Whether there may be mentions beside the labelled ones."""
 
     @classmethod
-    def of_row(cls, row: sqlite3.Row) -> "SentenceLabels":
+    def of_row(cls, row: SentenceRow) -> "SentenceLabels":
         """What the table says."""
         spans, rejected = (_marks(json.loads(row[name])) for name in ("spans", "rejected"))
         partial = row["state"] == "open" and bool(spans)
@@ -50,6 +56,34 @@ class SentenceLabels(NamedTuple):
     @property
     def state(self) -> str:
         return "none" if self.none else "labelled" if self.spans and not self.partial else "open"
+
+    def turned(self, old: "SentenceLabels", new: "SentenceLabels") -> "SentenceLabels":
+        """These labels with the change from the old to the new ones, and all else as it is."""
+        if self == old:
+            return new
+        spans, rejected = (
+            (set(mine) - (set(was) - set(then))) | (set(then) - set(was))
+            for mine, was, then in (
+                (self.spans, old.spans, new.spans),
+                (self.rejected, old.rejected, new.rejected),
+            )
+        )
+        kept = set(self.spans) & spans
+        spans -= {
+            one
+            for one in spans - kept
+            if any(one[2] == k[2] and one[0] < k[1] and k[0] < one[1] for k in kept)
+        }
+        none, partial = (
+            now if was == then else then
+            for now, was, then in (
+                (self.none, old.none, new.none),
+                (self.partial, old.partial, new.partial),
+            )
+        )
+        return SentenceLabels(
+            _marks(spans), none and not spans, _marks(rejected), partial and bool(spans)
+        )
 
     def without(self, kind: int) -> "SentenceLabels":
         spans, rejected = (
@@ -79,7 +113,7 @@ def _check(labels: SentenceLabels, tokens: int, types: dict[int, str]) -> None:
 
 def set_labels(database: Database, number: int, version: int, labels: SentenceLabels) -> None:
     """Set the labels of a sentence, if it still has the version that the user saw."""
-    row = find_sentence(database, number)
+    (row,) = as_read(database, [find_sentence(database, number)])
     if row["version"] != version:
         raise Conflict("the sentence was changed elsewhere; this is how it is now")
     types = {number: name for name, number in type_numbers(database).items()}
@@ -97,9 +131,15 @@ def set_labels(database: Database, number: int, version: int, labels: SentenceLa
         )
 
 
+def labels_as_seen(database: Database, numbers: Iterable[int]) -> dict[int, SentenceLabels]:
+    """What the annotator sees of sentences: their labels, or, reading alone, their own."""
+    rows = as_read(database, find_sentences(database, [*numbers]))
+    return {row["id"]: SentenceLabels.of_row(row) for row in rows}
+
+
 def set_many(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
     """Set the labels of many sentences as one change, which one undo takes back."""
-    rows = {row["id"]: row for row in find_sentences(database, [*wanted])}
+    rows = {row["id"]: row for row in as_read(database, find_sentences(database, [*wanted]))}
     before = {number: SentenceLabels.of_row(row) for number, row in rows.items()}
     after = {number: wanted[number] for number in rows if wanted[number] != before[number]}
     types = {number: name for name, number in type_numbers(database).items()}
@@ -120,7 +160,23 @@ def labels_of_side(side: Mapping[str, Any]) -> dict[int, SentenceLabels]:
 
 
 def write_labels(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
-    """Set labels without an event of their own, as a step back or on does."""
+    """Set what the annotator says of sentences, and what these hold by that."""
+    _restore_types_of(database, wanted)
+    for number, labels in wanted.items():
+        keep_reading(database, number, labels.state, labels.spans, labels.rejected)
+    if database.alone:
+        wanted = {number: SentenceLabels(*merge_readings(database, number)) for number in wanted}
+    _set_labels(database, wanted)
+
+
+def _restore_types_of(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
+    every = wanted.values()
+    restore_types(database, {mark[2] for own in every for mark in (*own.spans, *own.rejected)})
+
+
+def _set_labels(database: Database, wanted: Mapping[int, SentenceLabels]) -> None:
+    """Set the labels of sentences, whoever said so."""
+    _restore_types_of(database, wanted)
     database.executemany(
         """UPDATE sentences SET state = ?, spans = ?, rejected = ?, version = version + 1
            WHERE id = ?""",
@@ -129,9 +185,32 @@ def write_labels(database: Database, wanted: Mapping[int, SentenceLabels]) -> No
             for number, labels in wanted.items()
         ),
     )
-    every = wanted.values()
-    restore_types(database, {mark[2] for own in every for mark in (*own.spans, *own.rejected)})
     compare_sentences(database, [*wanted])
+
+
+def set_as_merged(database: Database, number: int) -> None:
+    """Set the labels of a sentence to what its readings and verdicts come to."""
+    _set_labels(database, {number: SentenceLabels(*merge_readings(database, number))})
+
+
+def decide_difference(
+    database: Database, number: int, marks: Sequence[Mark], wanted: set[Mark]
+) -> None:
+    """Say which of the marks that annotators differ on are wanted."""
+    row = find_sentence(database, number)
+    before = SentenceLabels.of_row(row)
+    decide(database, number, marks, wanted)
+    after = SentenceLabels(*merge_readings(database, number))
+    set_as_merged(database, number)
+    sides = (
+        labels._asdict() | {"verdicts": [[mark, verdict] for mark, verdict in said]}
+        for labels, said in (
+            (before, [(mark, None) for mark in marks]),
+            (after, [(mark, mark in wanted) for mark in marks]),
+        )
+    )
+    event = {"document": row["document"], "sentence": number}
+    record_event(database, "verdict", **event, before=next(sides), after=next(sides))
 
 
 def remove_type(database: Database, number: int, with_labels: bool) -> None:
@@ -162,7 +241,7 @@ def set_type_labels(database: Database, side: Mapping[str, Any]) -> None:
         database.execute("UPDATE types SET removed = 1 WHERE id = ?", (number,))
     else:
         restore_types(database, [number])
-    write_labels(database, labels_of_side(side))
+    _set_labels(database, labels_of_side(side))
     compare_type(database, type_names(database)[number])
 
 

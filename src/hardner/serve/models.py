@@ -1,11 +1,11 @@
-"""The models of a project: adapted ones are kept as a whole in its file."""
+"""The models of a project: adapted ones are kept in its file, what they share only once."""
 
 import json
-import sqlite3
 import zipfile
 from pathlib import Path
 from typing import Any
 
+from hardner.serve.blobs import drop_stored, read_stored, store_file, stored_files
 from hardner.serve.database import Database, record_event, utc_now
 from hardner.serve.errors import Conflict, only
 
@@ -77,8 +77,10 @@ def use_model(database: Database, number: int) -> None:
     record_event(database, "model")
 
 
-def add_model(database: Database, name: str, labels: list[str], run: int, folder: Path) -> None:
-    """Store the model of a folder, make it current, and drop the files of the oldest."""
+def add_model(
+    database: Database, name: str, labels: list[str], run: int, folder: Path, use: bool = True
+) -> int:
+    """Store the model of a folder, make it current if wanted, drop the files of the oldest."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     made = database.execute(
         """INSERT INTO models (name, kind, labels, created, run, bytes)
@@ -88,16 +90,38 @@ def add_model(database: Database, name: str, labels: list[str], run: int, folder
     number = made.lastrowid
     assert number is not None
     for path in files:
-        database.execute(
-            "INSERT INTO files VALUES (?, ?, ?)",
-            (number, path.relative_to(folder).as_posix(), path.read_bytes()),
-        )
-    use_model(database, number)
+        store_file(database, number, path.relative_to(folder).as_posix(), path.read_bytes())
+    if use:
+        use_model(database, number)
     stored = database.execute(
-        "SELECT id FROM models WHERE kind = 'adapted' AND bytes ORDER BY id DESC"
+        "SELECT id, current FROM models WHERE kind = 'adapted' AND bytes ORDER BY id DESC"
     ).fetchall()
     for row in stored[MODELS_KEPT:]:
-        _drop_files(database, row["id"])
+        if not row["current"]:
+            _drop_files(database, row["id"])
+    return number
+
+
+def add_first_model(database: Database, labels: list[str], run: int, folder: Path) -> None:
+    """Use the model of a run that goes on, until it ends."""
+    before = current_model_number(database)
+    number = add_model(database, f"run {run}, first model", labels, run, folder)
+    database.execute("UPDATE models SET mark = ? WHERE id = ?", (str(before), number))
+
+
+def drop_first_model(database: Database, run: int) -> None:
+    """Let go of a run's first model; where it is in use, the one before it is again."""
+    row = database.execute(
+        "SELECT id, mark, current FROM models WHERE run = ? AND mark <> ''", (run,)
+    ).fetchone()
+    if row is None:
+        return
+    if row["current"]:
+        kept = {model["id"] for model in list_models(database)}
+        before = int(row["mark"]) if int(row["mark"]) in kept else min(kept)
+        use_model(database, before)
+    drop_stored(database, row["id"])
+    database.execute("DELETE FROM models WHERE id = ?", (row["id"],))
 
 
 def remove_model(database: Database, number: int) -> None:
@@ -110,24 +134,23 @@ def remove_model(database: Database, number: int) -> None:
 
 
 def _drop_files(database: Database, number: int) -> None:
-    database.execute("DELETE FROM files WHERE model = ?", (number,))
+    drop_stored(database, number)
     database.execute("UPDATE models SET bytes = 0 WHERE id = ?", (number,))
 
 
-def _files(database: Database, number: int) -> sqlite3.Cursor:
-    return database.execute("SELECT name, data FROM files WHERE model = ?", (number,))
-
-
 def unpack_model(database: Database, number: int, folder: Path) -> None:
-    for row in _files(database, number):
-        path = folder / row["name"]
+    for name in stored_files(database, number):
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(row["data"])
+        with path.open("wb") as file:
+            file.writelines(read_stored(database, number, name))
 
 
 def zip_model(database: Database, number: int, folder: str, target: Path) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:  # weights hardly shrink
-        for row in _files(database, number):
-            entry = zipfile.ZipInfo(f"{folder}/{row['name']}")
+        for name in stored_files(database, number):
+            entry = zipfile.ZipInfo(f"{folder}/{name}")
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, row["data"])
+            with archive.open(entry, "w", force_zip64=True) as file:
+                for part in read_stored(database, number, name):
+                    file.write(part)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hardner.serve.database import Database
-from hardner.serve.sentences import Mark, find_sentence, select_sentences, token_offsets
+from hardner.serve.readings import Mark
+from hardner.serve.sentences import find_sentence, select_sentences, token_offsets
 
 _EXAMPLES = 8
 _CONTEXT = 40  # characters on each side of an example

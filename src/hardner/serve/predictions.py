@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
@@ -9,9 +10,10 @@ from hardner.serve.database import Database, ProjectDatabase, compact_json
 from hardner.serve.mention_types import type_numbers
 from hardner.serve.model_thread import LoadedModel, ModelThread
 from hardner.serve.models import current_model_number
-from hardner.serve.sentences import find_sentences, to_sentence
+from hardner.serve.sentences import compare_row, find_sentences, to_sentence
 
 _BATCH = 32  # sentences predicted ahead before other work has a turn
+_IN_VIEW = 2_000  # sentences that are remembered as those that somebody looks at
 
 
 class Predictions:
@@ -24,6 +26,7 @@ class Predictions:
         self._project, self._model, self._is_busy = project, model, is_busy
         self._queued = self._restart = False
         self._last = 0
+        self._in_view: deque[int] = deque(maxlen=_IN_VIEW)
 
     def wake(self) -> None:
         """Predict whatever lacks a prediction; called when there may be new sentences."""
@@ -36,27 +39,37 @@ class Predictions:
             self._model.submit(self._predict_some).add_done_callback(self._check)
 
     def _check(self, outcome: Future[None]) -> None:
-        if outcome.exception() is not None:  # such as: no model could be loaded
+        if outcome.cancelled() or outcome.exception() is not None:  # no model could be loaded
             self._queued = False
 
     def _predict_some(self, loaded: LoadedModel) -> None:
         self._queued = False
-        if self._is_busy():
-            return  # whoever is busy wakes us at its end
         if self._model.is_wanted:
             self._continue()
             return
         if self._restart:
             self._restart, self._last = False, 0
         with self._project.reading() as database:
-            rows = unpredicted_sentences(database, _BATCH, after=self._last)
+            rows = unpredicted_sentences(database, _BATCH, among=[*self._in_view])
+            if not rows and self._is_busy():
+                return  # whoever is busy wakes us at its end
+            if not rows:
+                rows = unpredicted_sentences(database, _BATCH, after=self._last)
+                self._last = rows[-1]["id"] if rows else self._last
         if rows:
-            self._last = rows[-1]["id"]
             self._predict(loaded, rows)
             self._continue()
 
+    def look_at(self, sentences: Sequence[int]) -> None:
+        """Predict these before all others, as somebody looks at them."""
+        self._in_view.extend(sentences)
+        self._continue()
+
     def predict(self, rows: Sequence[sqlite3.Row]) -> Future[None]:
-        return self._model.submit(lambda loaded: self._predict(loaded, rows))
+        """Predict at once the first of these sentences, and the others soon."""
+        coming = self._model.submit(lambda loaded: self._predict(loaded, rows[:_BATCH]))
+        self.look_at([row["id"] for row in rows])
+        return coming
 
     def _predict(self, loaded: LoadedModel, rows: Sequence[sqlite3.Row]) -> None:
         sentences, model = [to_sentence(row) for row in rows], loaded.model
@@ -107,12 +120,7 @@ def compare_type(database: Database, *names: str) -> None:
 
 
 def _compare(database: Database, which: str, value: str) -> None:
-    """Set `suggested` and `disagrees` of predictions of the current model.
-
-    An open sentence has suggestions if the model finds a mention that was not answered. A labelled
-    one disagrees if the model finds other mentions, of the types that it knows, than those that
-    were labelled or rejected.
-    """
+    """Set `suggested` and `disagrees` of predictions of the current model."""
     rows = database.execute(
         f"""SELECT sentence, state, sentences.spans, rejected, predictions.spans AS found, labels
             FROM predictions CROSS JOIN sentences ON sentences.id = sentence
@@ -120,19 +128,9 @@ def _compare(database: Database, which: str, value: str) -> None:
         (value,),
     ).fetchall()
     types = type_numbers(database)
-    flags = []
-    for row in rows:
-        found = {
-            (s, e, types[label]) for s, e, label, _ in json.loads(row["found"]) if label in types
-        }
-        if row["state"] == "open":
-            answered = json.loads(row["rejected"]) + json.loads(row["spans"])
-            flags.append((bool(found - set(map(tuple, answered))), False, row["sentence"]))
-        else:
-            known = {types[label] for label in json.loads(row["labels"]) if label in types}
-            gold = {tuple(mark) for mark in json.loads(row["spans"]) if mark[2] in known}
-            rejected = {tuple(mark) for mark in json.loads(row["rejected"])}
-            flags.append((False, found - rejected != gold, row["sentence"]))
+    flags = [
+        (*compare_row(row, row["found"], row["labels"], types), row["sentence"]) for row in rows
+    ]
     database.executemany(
         "UPDATE predictions SET suggested = ?, disagrees = ? WHERE sentence = ?", flags
     )

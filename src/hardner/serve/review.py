@@ -16,9 +16,9 @@ from hardner.serve.occurrences import (
     snippet,
     words_at,
 )
+from hardner.serve.readings import Mark, as_read
 from hardner.serve.sentences import (
     PARTLY,
-    Mark,
     find_sentences,
     show_sentences,
     token_offsets,
@@ -209,7 +209,7 @@ def accept_all(database: Database, wanted: Mapping[int, Sequence[Mark]]) -> dict
 
     A sentence that was not done is partly reviewed then, as nobody has looked at the rest of it.
     """
-    rows = find_sentences(database, [*wanted])
+    rows = as_read(database, find_sentences(database, [*wanted]))
     changed, accepted = {}, 0
     for row in rows:
         labels, new = SentenceLabels.of_row(row), list[Mark]()

@@ -10,17 +10,20 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hardner.serve.database import Database, ProjectDatabase, record_event, utc_now
 from hardner.serve.errors import DISK_FULL, Conflict, is_disk_full, only
-from hardner.serve.models import add_model, unpack_model
+from hardner.serve.models import add_first_model, add_model, drop_first_model, unpack_model
 from hardner.types import Sentence, Span
 
 MODEL_IN_USE = "current"
 """Folder of the adapted model in use, to compare the new one with; without it, the base is."""
+FIRST_MODEL = "first"
+"""Folder that a model is left in which is of use already while the run goes on."""
 NEW_MODEL = "model"
 """Folder that the new model is left in."""
 _ORDER = "order.json"
@@ -63,6 +66,12 @@ class AdaptationOrder:
             ]
         order["base"] = Path(order["base"]) if order["base"] else None
         return cls(**order)
+
+
+def falls(result: dict[str, Any]) -> bool:
+    """Whether the new model is worse on the held-out part than the one in use before."""
+    before, held_out = result.get("held_out_before"), result["held_out"]
+    return before is not None and held_out is not None and held_out["f1"] < before
 
 
 def list_runs(database: Database, where: str = "") -> list[dict[str, Any]]:
@@ -131,6 +140,7 @@ def _end(
     message: str = "",
     result: dict[str, Any] | None = None,
 ) -> None:
+    drop_first_model(database, number)
     kept = None if result is None else json.dumps(result)
     database.execute(
         """UPDATE runs SET state = ?, ended = ?, seconds = ?, message = ?, result = ?
@@ -161,11 +171,11 @@ class AdaptationRunner:
     def __init__(
         self,
         project: ProjectDatabase,
-        on_end: Callable[[], None],
+        on_model: Callable[[], None],
         command: Sequence[str] = JOB_COMMAND,
     ) -> None:
-        """Args: ``on_end`` is called when a run has ended, in whatever state."""
-        self._project, self._on_end, self._command = project, on_end, command
+        """Args: ``on_model`` is called when a model may have come, or a run has ended."""
+        self._project, self._on_model, self._command = project, on_model, command
         self._active: _ActiveRun | None = None
         self._lock = threading.Lock()
         with project.writing() as database:
@@ -195,7 +205,10 @@ class AdaptationRunner:
                     _end(database, number, "failed", message="the process did not start")
                 raise
             active = _ActiveRun(number, process, folder, time.monotonic())
-            active.thread = threading.Thread(target=self._follow, args=(active,), daemon=True)
+            follow = copy_context().run  # what comes of it is on behalf of who began it
+            active.thread = threading.Thread(
+                target=follow, args=(self._follow, active), daemon=True
+            )
             self._active = active
             active.thread.start()
         return number
@@ -245,6 +258,8 @@ class AdaptationRunner:
         try:
             for line in active.process.stdout:
                 active.said |= json.loads(line)
+                if first := active.said.pop("first", None):
+                    self._use_first(active, first)
             self._store_outcome(active, active.process.wait())
         except Exception as error:
             _log.exception("run %d: its outcome could not be stored", active.number)
@@ -258,7 +273,13 @@ class AdaptationRunner:
             active.process.wait()
             shutil.rmtree(active.folder, ignore_errors=True)
             self._active = None
-            self._on_end()
+            self._on_model()
+
+    def _use_first(self, active: _ActiveRun, labels: list[str]) -> None:
+        with self._project.writing() as database:
+            if not active.ending:
+                add_first_model(database, labels, active.number, active.folder / FIRST_MODEL)
+        self._on_model()
 
     def _store_outcome(self, active: _ActiveRun, code: int) -> None:
         number, seconds, said = active.number, active.seconds, active.said
@@ -267,9 +288,10 @@ class AdaptationRunner:
                 message = "cancelled" if active.ending == "cancelled" else "the server stopped"
                 _end(database, number, active.ending, seconds, message)
             elif code == 0 and "result" in said:
-                _end(database, number, "done", seconds, result=said["result"])
-                folder = active.folder / NEW_MODEL
-                add_model(database, f"run {number}", said["labels"], number, folder)
+                result = said["result"]
+                _end(database, number, "done", seconds, result=result)
+                folder, better = active.folder / NEW_MODEL, not falls(result)
+                add_model(database, f"run {number}", said["labels"], number, folder, better)
             else:
                 why = said.get("error") or f"the process ended unexpectedly (code {code})"
                 if "error" not in said:

@@ -11,6 +11,7 @@ from hardner.serve.errors import only
 from hardner.serve.loose import show_loose
 from hardner.serve.mention_types import type_numbers
 from hardner.serve.models import current_model_number
+from hardner.serve.readings import SentenceRow, as_read
 from hardner.types import STATES, Offset, Sentence, Span
 
 _COLUMNS = """sentences.id, sentences.document, documents.name, held_out, position, version, state,
@@ -18,8 +19,6 @@ _COLUMNS = """sentences.id, sentences.document, documents.name, held_out, positi
 
 PARTLY = "state = 'open' AND (spans <> '[]' OR rejected <> '[]')"
 """Condition on a sentence: some of its mentions were reviewed."""
-Mark = tuple[int, int, int]
-"""A label as the project keeps it: start and end in tokens, and the number of the type."""
 
 
 def select_sentences(database: Database, where: str, *values: Any, **named: Any) -> sqlite3.Cursor:
@@ -51,7 +50,7 @@ def find_sentence(database: Database, number: int) -> sqlite3.Row:
     return only(find_sentences(database, [number]), f"sentence {number}")
 
 
-def token_offsets(row: sqlite3.Row) -> tuple[Offset, ...]:
+def token_offsets(row: SentenceRow) -> tuple[Offset, ...]:
     """Start and end of each token, in characters of the sentence."""
     flat = json.loads(row["tokens"])
     return tuple(zip(flat[::2], flat[1::2], strict=True))
@@ -72,19 +71,21 @@ def to_sentence(row: sqlite3.Row, types: Mapping[int, str] | None = None) -> Sen
 
 
 def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
-    """Sentences as the page gets them: with labels and what the current model predicts."""
+    """Sentences as the page gets them: with labels, who read them, and what the model predicts."""
+    numbers = json.dumps([row["id"] for row in rows])
     predictions = database.execute(
-        """SELECT predictions.* FROM predictions WHERE +model = ?
-           AND sentence IN (SELECT value FROM json_each(?))""",
-        (current_model_number(database), json.dumps([row["id"] for row in rows])),
+        """SELECT predictions.*, labels FROM predictions JOIN models ON models.id = model
+           WHERE +model = ? AND sentence IN (SELECT value FROM json_each(?))""",
+        (current_model_number(database), numbers),
     )
     predicted = {row["sentence"]: row for row in predictions}
-    types = type_numbers(database)
+    types, readers = type_numbers(database), _readers(database, numbers)
     loose = show_loose(database, rows, {row["id"]: json.loads(row["tokens"]) for row in rows})
     notes = _notes(database, rows)
     shown, stops = [], {row["id"]: row["stop"] for row in rows}
-    for row in rows:
+    for row in as_read(database, rows):
         own, text, offsets = predicted.get(row["id"]), row["text"], token_offsets(row)
+        flags = compare_row(row, own["spans"], own["labels"], types) if own else (False, False)
         nexts = [start for start, _ in offsets[1:]] + [len(text)]
         shown.append(
             {
@@ -96,8 +97,9 @@ def show_sentences(database: Database, rows: Sequence[sqlite3.Row]) -> list[dict
                 "spans": show_marks(json.loads(row["spans"])),
                 "rejected": show_marks(json.loads(row["rejected"])),
                 "predicted": _show_predicted(own["spans"], types) if own else None,
-                "suggested": bool(own and own["suggested"]),
-                "disagrees": bool(own and own["disagrees"]),
+                "suggested": flags[0],
+                "disagrees": flags[1],
+                "readers": readers.get(row["id"], []),
                 "hardness": own["hardness"] if own else None,
                 "loose": loose.get(row["id"], []),
                 "notes": notes.get(row["id"], []),
@@ -119,13 +121,45 @@ def _notes(database: Database, rows: Sequence[sqlite3.Row]) -> dict[int, list[di
     return found
 
 
-def shown_state(row: sqlite3.Row) -> str:
+def _readers(database: Database, numbers: str) -> dict[int, list[str]]:
+    """The names of those who have read each of some sentences to its end."""
+    rows = database.execute(
+        """SELECT sentence, name FROM readings JOIN annotators ON annotators.id = annotator
+           WHERE state <> 'open' AND sentence IN (SELECT value FROM json_each(?))
+           ORDER BY annotator""",
+        (numbers,),
+    )
+    found: dict[int, list[str]] = {}
+    for row in rows:
+        found.setdefault(row["sentence"], []).append(row["name"])
+    return found
+
+
+def compare_row(
+    row: SentenceRow, found: str, labels: str, types: Mapping[str, int]
+) -> tuple[bool, bool]:
+    """Whether the model suggests something in a sentence, and whether it disagrees.
+
+    An open sentence has suggestions if the model finds a mention that was not answered. A labelled
+    one disagrees if the model finds other mentions, of the types that it knows, than those that
+    were labelled or rejected.
+    """
+    marks = {(s, e, types[label]) for s, e, label, _ in json.loads(found) if label in types}
+    if row["state"] == "open":
+        answered = json.loads(row["rejected"]) + json.loads(row["spans"])
+        return bool(marks - set(map(tuple, answered))), False
+    known = {types[label] for label in json.loads(labels) if label in types}
+    gold = {tuple(mark) for mark in json.loads(row["spans"]) if mark[2] in known}
+    return False, marks - set(map(tuple, json.loads(row["rejected"]))) != gold
+
+
+def shown_state(row: SentenceRow) -> str:
     """The state of a sentence, where partly reviewed ones are told from untouched ones."""
     touched = row["spans"] != "[]" or row["rejected"] != "[]"
     return "partial" if row["state"] == "open" and touched else str(row["state"])
 
 
-def _text_before(database: Database, row: sqlite3.Row, stops: Mapping[int, int]) -> str:
+def _text_before(database: Database, row: SentenceRow, stops: Mapping[int, int]) -> str:
     """The text between the sentence before, whose number is one less, and this one."""
     stop = stops.get(row["id"] - 1) if row["position"] else 0
     if stop is None:

@@ -22,6 +22,8 @@ def project_status(database: Database, since: int | None) -> dict[str, Any]:
         "changed": _changed_sentences(database, after),
         "documents_changed": _has_event(database, after, _OF_DOCUMENTS),
         "types_changed": _has_event(database, after, "'add', 'type', 'untype'"),
+        "people_changed": _has_event(database, after, "'people'"),
+        "alone": database.alone,
         **show_undo(database),
         "run": newest_run(database),
         "model": current_model(database),
@@ -52,5 +54,15 @@ def _has_event(database: Database, after: int, kinds: str) -> bool:
 
 
 def count_labels(database: Database) -> dict[str, int]:
-    """The numbers of documents, sentences by state, mentions and predictions."""
-    return dict(database.execute("SELECT * FROM counts").fetchone())
+    """The numbers of documents, sentences by state, mentions and predictions.
+
+    What is held out is part of them, and counted apart as well: nothing is learnt from it.
+    """
+    held = database.execute(
+        """SELECT count(*) AS held_out_labelled,
+                  coalesce(sum(json_array_length(spans)), 0) AS held_out_mentions
+           FROM documents JOIN sentences ON document = documents.id
+           WHERE held_out AND NOT removed AND state <> 'open'"""
+    )
+    counts = database.execute("SELECT * FROM counts").fetchone()
+    return {**dict(counts), **dict(held.fetchone())}

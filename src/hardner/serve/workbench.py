@@ -56,7 +56,7 @@ class Workbench:
         self.settings = settings
         self.project = ProjectDatabase(settings.project)
         self.model = ModelThread()
-        self.runner = AdaptationRunner(self.project, self._run_ended, settings.adapt)
+        self.runner = AdaptationRunner(self.project, self._model_came, settings.adapt)
         self.predictions = Predictions(self.project, self.model, lambda: self.runner.is_busy)
         with self.project.writing() as database:
             folder = (settings.model or _BUNDLED).resolve()
@@ -97,7 +97,7 @@ class Workbench:
                 models.set_base_labels(database, loaded.model.labels)
         self.predictions.wake()
 
-    def _run_ended(self) -> None:
+    def _model_came(self) -> None:
         self.load_current()
         self.predictions.wake()
 

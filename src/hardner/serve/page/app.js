@@ -15,11 +15,13 @@ import "./panels/guide.js";
 import "./panels/adapt.js";
 import { next } from "./panels/next.js";
 import "./panels/models.js";
+import "./panels/people.js";
 import "./panels/export.js";
 import "./review/review.js";
 import { showFirst } from "./panels/tabs.js";
 import "./conflict.js";
 import "./door.js";
+import "./fold.js";
 import { showHelp, singleKeys } from "./help.js";
 
 function drawTop() {

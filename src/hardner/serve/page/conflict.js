@@ -13,7 +13,7 @@ const side = (title, sentence, labels, button) =>
     "section",
     { class: "side", "aria-label": title },
     h("h3", {}, title),
-    h("p", { class: "excerpt" }, paint(sentence, marks(labels))),
+    h("p", { class: "excerpt", dir: "auto" }, paint(sentence, marks(labels))),
     h(
       "p",
       { class: "quiet" },

@@ -58,7 +58,7 @@ def get_documents(
     bench: Bench,
     query: Annotated[str, Query(max_length=1_000)] = "",
     filter: Literal[
-        "all", "labelled", "unlabelled", "partial", "suggested", "disagreeing", "held_out"
+        "all", "labelled", "unlabelled", "partial", "suggested", "disagreeing", "held_out", "unread"
     ] = "all",
     limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
     after: _Position = 0,

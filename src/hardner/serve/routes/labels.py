@@ -11,8 +11,9 @@ from hardner.serve.history import label_history, show_event, show_undo, take_ste
 from hardner.serve.loose import remove_loose
 from hardner.serve.notes import set_note
 from hardner.serve.predictions import compare_type
+from hardner.serve.readings import Mark
 from hardner.serve.routes import Bench, Index, Name, Number, PathNumber, Text
-from hardner.serve.sentences import Mark, find_sentences, show_sentence, show_sentences
+from hardner.serve.sentences import find_sentences, show_sentence, show_sentences
 
 router = APIRouter(prefix="/api", tags=["labels"])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
 import hardner
 from hardner.formats import FORMATS, Report
@@ -14,6 +14,7 @@ from hardner.schemes import SCHEMES
 from hardner.serve.errors import Refused
 from hardner.serve.export import export_labels, writable_formats
 from hardner.serve.mention_types import list_types
+from hardner.serve.readings import own_name
 from hardner.serve.report import report_page
 from hardner.serve.routes import BIGGEST, Bench, attachment, written_blocks
 from hardner.serve.status import count_labels, project_status
@@ -22,10 +23,10 @@ router = APIRouter(prefix="/api", tags=["project"])
 
 
 @router.get("/project")
-def get_project(bench: Bench) -> dict[str, Any]:
+def get_project(bench: Bench, request: Request) -> dict[str, Any]:
     """What does not change while the server runs, the types, and the status."""
     with bench.project.reading() as database:
-        types = list_types(database)
+        types, name = list_types(database), own_name(database)
     return {
         "name": bench.settings.project.stem,
         "version": hardner.__version__,
@@ -43,6 +44,8 @@ def get_project(bench: Bench) -> dict[str, Any]:
             for row in FORMATS.values()
         ],
         "schemes": list(SCHEMES),
+        "me": name,
+        "asks_name": request.app.state.asks_name,
         "limits": asdict(bench.settings.limits),
         "status": get_status(bench),
     }

@@ -11,8 +11,8 @@ from hardner.serve.documents import full_text_query
 from hardner.serve.errors import Refused
 from hardner.serve.mention_types import find_type
 from hardner.serve.occurrences import label_examples
+from hardner.serve.readings import Mark
 from hardner.serve.routes import Bench, Index, Number, PathNumber, Text
-from hardner.serve.sentences import Mark
 
 router = APIRouter(prefix="/api", tags=["review"])
 

@@ -1,5 +1,6 @@
 /** Requests to the workbench's own server, and whether it answers. */
 import { emit } from "./bus.js";
+import { who } from "./who.js";
 
 /** The server understood and said no; `data` is its answer. */
 export class Refused extends Error {
@@ -33,7 +34,9 @@ function heard(answered) {
 
 async function ask(method, path, body, type, patience, read = "text") {
   const options = { method, signal: AbortSignal.timeout(patience), cache: "no-store" };
-  if (body !== undefined) Object.assign(options, { body, headers: { "Content-Type": type } });
+  options.headers = who() ? { "X-Annotator": encodeURIComponent(who()) } : {};
+  if (body !== undefined) Object.assign(options, { body });
+  if (body !== undefined) options.headers["Content-Type"] = type;
   let response, content;
   try {
     response = await fetch(path, options);

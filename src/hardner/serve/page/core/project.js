@@ -2,9 +2,9 @@
 import { get, reachable } from "./api.js";
 import { emit, on } from "./bus.js";
 
-export const project = { name: "", types: [], formats: [], schemes: [], limits: {}, status: null };
+export const project = { name: "", me: "", types: [], formats: [], schemes: [], limits: {}, status: null };
 
-const [SOON, BUSY, IDLE, DOWN] = [250, 500, 3000, 1000];
+const [SOON, BUSY, TAGGING, IDLE, DOWN] = [250, 500, 1500, 3000, 1000];
 
 export const typeOf = (id) => project.types.find((type) => type.id === id);
 
@@ -33,7 +33,9 @@ export async function start() {
 
 function later() {
   clearTimeout(timer);
-  timer = setTimeout(refresh, !reachable() ? DOWN : running() ? BUSY : IDLE);
+  const { done, total } = project.status.sweep;
+  const pace = running() ? BUSY : project.status.model && done < total ? TAGGING : IDLE;
+  timer = setTimeout(refresh, reachable() ? pace : DOWN);
 }
 
 /** Labels changed here: the counts and what undo would do are worth asking for. */

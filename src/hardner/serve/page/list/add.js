@@ -8,7 +8,7 @@ import { openDocument, opened } from "../text/reader.js";
 
 /** The dialog; `text` is what was pasted outside of it. */
 export function addDocuments(text = "") {
-  const area = h("textarea", { id: "add-text", rows: 8, placeholder: "Paste an abstract here" });
+  const area = h("textarea", { id: "add-text", rows: 8, dir: "auto", placeholder: "Paste an abstract here" });
   area.value = text;
   const name = h("input", { id: "add-name", autocomplete: "off", maxlength: 200 });
   const several = h("input", { type: "checkbox" });

@@ -2,6 +2,7 @@
 import { on } from "../core/bus.js";
 import { byId, count, h } from "../core/dom.js";
 import { note, told } from "../core/live.js";
+import { project } from "../core/project.js";
 import { isDone } from "../core/spans.js";
 import { openDocument, opened } from "../text/reader.js";
 import { highlight } from "../text/hits.js";
@@ -16,6 +17,7 @@ const FILTERS = {
   suggested: "Suggested",
   disagreeing: "Disagreeing",
   held_out: "Held out",
+  unread: "To read",
 };
 const EMPTY = {
   all: "No documents yet. Paste an abstract, or drop a file of any format here.",
@@ -26,6 +28,7 @@ const EMPTY = {
   disagreeing: "Model and labels agree everywhere the model has looked.",
   held_out:
     "Nothing is held out. Mark some labelled documents as held out, and Adapt shows its mistakes there.",
+  unread: "You have read every sentence to its end.",
 };
 const TYPING = 150;
 const SPARE = 8;
@@ -110,8 +113,8 @@ function option(row, index) {
       "aria-posinset": index + 1,
       data: { index, document: row.id },
     },
-    h("span", { class: "name" }, row.name),
-    h("span", { class: "opening" }, row.opening),
+    h("span", { class: "name", dir: "auto" }, row.name),
+    h("span", { class: "opening", dir: "auto" }, row.opening),
     h("span", { class: "badges" }, badges(row).join(" · ")),
   );
   made.style.transform = `translateY(${index * rowHeight()}px)`;
@@ -215,7 +218,7 @@ byId("filters").append(
   ...Object.entries(FILTERS).map(([value, text]) =>
     h(
       "label",
-      {},
+      { data: { filter: value } },
       h("input", { type: "radio", name: "filter", value, checked: value === "all" }),
       h("span", {}, text),
     ),
@@ -229,6 +232,9 @@ on("swept", () => {
   sweeping = setTimeout(again, 400);
 });
 on("documents", again);
+on("status", () => {
+  byId("filters").querySelector("[data-filter=unread]").hidden = !project.status.alone;
+});
 on("model", again);
 on("counted", follow);
 on("opened", () => drawRows());

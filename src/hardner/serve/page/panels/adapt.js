@@ -29,6 +29,7 @@ const cancelButton = h("button", { hidden: true, on: { click: told(cancel) } }, 
 const ready = h("p", { id: "adapt-ready" });
 const progress = h("progress", { "aria-label": "Progress of Adapt", hidden: true });
 const stage = h("p", { class: "stage quiet" });
+const reading = h("p", { class: "quiet" });
 const drawing = h("div", {});
 const outcome = h("div", { class: "outcome" });
 panel.append(
@@ -43,11 +44,12 @@ panel.append(
   ),
   progress,
   stage,
+  reading,
   drawing,
   outcome,
 );
 
-let last = { id: null, state: null };
+let last = { id: null, state: null, model: null };
 let resultOf = null;
 
 async function begin() {
@@ -71,10 +73,14 @@ function draw() {
   const { run, counts, model } = project.status;
   const busy = run?.state === "running";
   ready.textContent = standing(counts, model);
+  reading.textContent = looked(project.status);
   startButton.hidden = busy;
   cancelButton.hidden = progress.hidden = !busy;
   stage.textContent = busy ? where(run) : run && ENDED[run.state] ? ended(run) : "";
   if (busy) showProgress(run);
+  if (busy && run.model && last.model !== run.model)
+    note("A first model is in use already; cross-validation goes on.");
+  if (run) last.model = run.model;
   if (run && (run.id !== last.id || run.state !== last.state)) turned(run);
 }
 
@@ -82,7 +88,10 @@ function standing(counts, model) {
   if (!model) return "There is no model to start from. Start the workbench with --model FOLDER.";
   if (!counts.mentions)
     return "Label a few sentences first; five with a mention are enough to begin.";
-  const sentences = count(counts.labelled + counts.none, "labelled sentence");
+  const held = counts.held_out_labelled;
+  const sentences = count(counts.labelled + counts.none - held, "labelled sentence");
+  const mentions = count(counts.mentions - counts.held_out_mentions, "mention");
+  const apart = held ? ` ${count(held, "more sentence")} are held out to measure on.` : "";
   const { loose } = project.status;
   const left = loose.sentences
     ? ` Left out: ${count(loose.sentences, "labelled sentence")} with a mention that fits no words (${loose.mentions} in all).`
@@ -90,8 +99,14 @@ function standing(counts, model) {
   const part = counts.partial
     ? ` Of ${count(counts.partial, "partly reviewed one")}, the answers are learnt.`
     : "";
-  return `${sentences}, ${count(counts.mentions, "mention")}.${part}${left} The model in use is “${model.name}”.`;
+  return `${sentences} to learn from, ${mentions}.${apart}${part}${left} The model in use is “${model.name}”.`;
 }
+
+/** How far the model has tagged the documents; those on the page come first. */
+const looked = ({ sweep, model }) =>
+  model && sweep.done < sweep.total
+    ? `“${model.name}” has tagged ${sweep.done.toLocaleString("en")} of ${count(sweep.total, "sentence")}.`
+    : "";
 
 const where = (run) =>
   `${STAGES[run.stage] ?? run.stage}${run.total ? `, ${run.done} of ${run.total}` : ""} · ${Math.round(run.seconds)} s`;
@@ -107,8 +122,11 @@ function showProgress({ done, total }) {
 /** A run began or ended. */
 function turned(run) {
   const watched = last.id === run.id && last.state === "running";
-  last = { id: run.id, state: run.state };
-  if (watched && run.state === "done") note("Adapted. The new model is in use.");
+  last = { id: run.id, state: run.state, model: run.model };
+  if (watched && run.state === "done" && run.model === project.status.model?.id)
+    note("Adapted. The new model is in use.");
+  else if (watched && run.state === "done")
+    note("Adapted, but F1 on the held-out part fell: the model before stays in use.", "bad");
   else if (watched) note(ended(run), "bad");
   if (run.state !== "running") show().catch((error) => note(error.message, "bad"));
 }
@@ -125,14 +143,17 @@ async function show() {
 }
 
 function drawCurve(points) {
-  const known = points.filter((p) => p.f1 !== null).map((p) => ({ ...p, at: p.sentences }));
+  const drawn = points.filter((p) => p.f1 !== null || p.held_out !== null);
+  const known = drawn.map((p) => ({ ...p, at: p.sentences }));
   known.sort((a, b) => a.at - b.at);
   if (!known.length) return;
   const caption = h(
     "p",
     { class: "quiet" },
-    "Line: expected F1 by cross-validation, with its interval." +
-      (known.some((p) => p.held_out !== null) ? " Diamonds: F1 on the held-out part." : ""),
+    "Circles: F1 expected on sentences like yours, by cross-validation, with its interval." +
+      (known.some((p) => p.held_out !== null)
+        ? " Diamonds: F1 found on the held-out part, which nothing is learnt from."
+        : ""),
   );
   drawing.replaceChildren(h("h3", {}, "Learning curve"), curve(known), caption, table(known));
 }

@@ -4,21 +4,22 @@ import { figure, h, svg } from "../core/dom.js";
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [340, 190, 34, 34, 10, 12];
 
 /** Args: points `{at, f1, low, high, held_out}` in order of `at`, the number of labelled sentences. */
-export function curve(points) {
-  const most = Math.max(...points.map((p) => p.at));
+export function curve(all) {
+  const most = Math.max(...all.map((p) => p.at));
+  const points = all.filter((p) => p.f1 !== null);
   const x = (at) => LEFT + (at / (most * 1.05)) * (WIDTH - LEFT - RIGHT);
   const y = (f1) => TOP + (1 - f1) * (HEIGHT - TOP - BOTTOM);
   const path = (field) => points.map((p) => `${x(p.at)},${y(p[field] ?? p.f1)}`);
   const band = [...path("high"), ...path("low").reverse()].join(" ");
   const last = points.at(-1);
-  const held = points.filter((p) => p.held_out !== null && p.held_out !== undefined);
+  const held = all.filter((p) => p.held_out !== null && p.held_out !== undefined);
   return svg(
     "svg",
     {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       class: "curve",
       role: "img",
-      "aria-label": described(last),
+      "aria-label": described(last, held.at(-1)),
     },
     [0, 0.25, 0.5, 0.75, 1].map((f) => grid(f, y(f))),
     svg("polygon", { class: "band", points: band }),
@@ -32,8 +33,13 @@ export function curve(points) {
       }),
     svg("polyline", { class: "mean", points: path("f1").join(" ") }),
     points.map((p) => svg("circle", { class: "dot", cx: x(p.at), cy: y(p.f1), r: 3.5 }, tip(p))),
-    held.map((p) => svg("path", { class: "held", d: diamond(x(p.at), y(p.held_out)) })),
-    ticks(points.map((p) => p.at)).map((at) =>
+    held.length > 1 &&
+      svg("polyline", {
+        class: "held dashed",
+        points: held.map((p) => `${x(p.at)},${y(p.held_out)}`),
+      }),
+    held.map((p) => svg("path", { class: "held", d: diamond(x(p.at), y(p.held_out)) }, heldTip(p))),
+    ticks(all.map((p) => p.at)).map((at) =>
       svg("text", { x: x(at), y: HEIGHT - 18, "text-anchor": "middle" }, String(at)),
     ),
     svg(
@@ -44,11 +50,17 @@ export function curve(points) {
   );
 }
 
-const described = (p) =>
-  `Learning curve: expected F1 ${figure(p.f1)}, between ${figure(p.low)} and ${figure(p.high)}, with ${p.at} labelled sentences.`;
+const described = (p, held) =>
+  "Learning curve" +
+  (p
+    ? `: expected F1 ${figure(p.f1)}, between ${figure(p.low)} and ${figure(p.high)}, with ${p.at} labelled sentences.`
+    : ".") +
+  (held ? ` On the held-out part: F1 ${figure(held.held_out)}.` : "");
 
 const tip = (p) =>
   svg("title", {}, `${p.at}: ${figure(p.f1)} (${figure(p.low)} to ${figure(p.high)})`);
+
+const heldTip = (p) => svg("title", {}, `${p.at}: ${figure(p.held_out)} on the held-out part`);
 
 const grid = (f1, at) =>
   svg(

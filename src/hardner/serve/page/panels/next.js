@@ -65,7 +65,7 @@ function card(suggestion, current) {
     "li",
     { class: current ? "card current" : "card", "aria-current": current && "true" },
     h("p", { class: "reason" }, reason),
-    h("p", { class: "excerpt" }, paint(sentence, marks)),
+    h("p", { class: "excerpt", dir: "auto" }, paint(sentence, marks)),
     h(
       "p",
       { class: "quiet" },

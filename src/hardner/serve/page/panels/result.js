@@ -9,7 +9,7 @@ export const result = (run) => [
   ...types(run.result.types),
   ...run.result.notes.map((note) => h("p", {}, note)),
   ...changes(run.result.changes),
-  ...heldOut(run.result.held_out),
+  ...heldOut(run.result.held_out, run.result.held_out_before),
 ];
 
 const expected = ({ f1, low, high, gain }) =>
@@ -104,7 +104,7 @@ const change = (row, sign) =>
     h("span", { class: "quiet context" }, `${row.before} [${row.text}] ${row.after}`.trim()),
   );
 
-function heldOut(found) {
+function heldOut(found, before = null) {
   if (!found) return [];
   const { sentences, precision, recall, f1, mistakes } = found;
   return [
@@ -114,6 +114,14 @@ function heldOut(found) {
       {},
       `${count(sentences, "sentence")}: precision ${figure(precision)}, recall ${figure(recall)}, F1 ${figure(f1)}.`,
     ),
+    before !== null &&
+      h(
+        "p",
+        { class: f1 < before ? "wrong" : "quiet" },
+        f1 < before
+          ? `The model before scores ${figure(before)} there, so it stays in use. Models lists both.`
+          : `The model before: F1 ${figure(before)}.`,
+      ),
     mistakes.length > 0 && h("ul", { class: "plain" }, mistakes.map(mistake)),
   ];
 }

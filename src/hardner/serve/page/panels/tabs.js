@@ -1,4 +1,5 @@
 /** The panels beside the text, one at a time, as tabs. */
+import { emit } from "../core/bus.js";
 import { byId, h } from "../core/dom.js";
 import { recall, remember } from "../core/settings.js";
 
@@ -40,6 +41,8 @@ export function showTab(name, focus = false) {
     panel.hidden = !chosen;
   }
   remember("tab", name);
+  emit("tab", name);
+  if (focus) emit("unfold", "panels");
   if (focus)
     (tabs.get(name).panel.querySelector("input, button, a") ?? tabs.get(name).button).focus();
 }

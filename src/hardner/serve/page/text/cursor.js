@@ -2,15 +2,12 @@
 import { emit } from "../core/bus.js";
 import { byId } from "../core/dom.js";
 import { draft } from "../core/drafts.js";
+import { fill, idOf, neighbour, rowOf } from "./rows.js";
 
 /** `anchor` stays and `focus` moves while a selection is extended; both are word indices. */
 const cursor = { id: null, anchor: 0, focus: 0 };
 
 const text = () => byId("text");
-
-const rowOf = (id) => text().querySelector(`.sentence[data-id="${id}"]`);
-
-const rows = () => [...text().querySelectorAll(".sentence")];
 
 const wordAt = (id, index) => rowOf(id)?.querySelector(`.word[data-at="${index}"]`);
 
@@ -30,23 +27,27 @@ export function unpick() {
   cursor.id = null;
 }
 
+let marked = [];
+
 /** Marks the picked words; called again when a sentence was drawn anew. */
 export function show(scroll = false) {
   const now = picked();
-  for (const old of text().querySelectorAll(".picked, .current, .head")) {
-    old.classList.remove("picked", "current", "head");
-  }
-  if (!now) return;
-  const row = rowOf(now.id);
+  const row = now && rowOf(now.id);
+  for (const old of marked) old.classList.remove("picked", "current", "head");
+  marked = [];
   if (!row) return;
   row.classList.add("current");
+  fill(row);
   for (const part of row.querySelectorAll("[data-at]")) {
     const at = Number(part.dataset.at);
     const last = part.classList.contains("gap") ? now.end - 1 : now.end;
-    part.classList.toggle("picked", at >= now.start && at < last);
+    if (at < now.start || at >= last) continue;
+    part.classList.add("picked");
+    marked.push(part);
   }
   const head = wordAt(now.id, cursor.focus);
   head?.classList.add("head");
+  marked.push(row, ...(head ? [head] : []));
   if (scroll) head?.scrollIntoView({ block: "nearest" });
   emit("cursor", now);
 }
@@ -57,48 +58,66 @@ function to(id, at, extend) {
   show(true);
 }
 
-const lengthOf = (row) => row.querySelectorAll(".word").length;
+const lengthOf = (row) => draft(idOf(row)).sentence.tokens.length;
 
 /** One word on, into the next sentence where one ends. */
 function step(by, extend) {
-  const all = rows();
   const row = rowOf(cursor.id);
   const at = cursor.focus + by;
   if (at >= 0 && at < lengthOf(row)) return to(cursor.id, at, extend);
-  const next = all[all.indexOf(row) + by];
+  const next = neighbour(row, by);
   if (!next || extend) return undefined;
-  return to(Number(next.dataset.id), by > 0 ? 0 : lengthOf(next) - 1, false);
+  return to(idOf(next), by > 0 ? 0 : lengthOf(next) - 1, false);
 }
 
 /** To the nearest word one line up or down. */
 function line(by, extend) {
-  const all = [...text().querySelectorAll(".word")];
   const middle = (box) => (box.left + box.right) / 2;
   const from = wordAt(cursor.id, cursor.focus);
   const here = from.getBoundingClientRect();
   let best = null,
     top = null;
-  for (let i = all.indexOf(from) + by; i >= 0 && i < all.length; i += by) {
-    const box = all[i].getBoundingClientRect();
+  for (const word of wordsFrom(from, by)) {
+    const box = word.getBoundingClientRect();
     if (Math.abs(box.top - here.top) < here.height / 2) continue;
     top ??= box.top;
     if (Math.abs(box.top - top) > here.height / 2) break;
     const away = Math.abs(middle(box) - middle(here));
-    if (!best || away < best.away) best = { word: all[i], away };
+    if (!best || away < best.away) best = { word, away };
   }
-  if (best)
-    to(Number(best.word.closest(".sentence").dataset.id), Number(best.word.dataset.at), extend);
+  if (best) to(idOf(best.word.closest(".sentence")), Number(best.word.dataset.at), extend);
+}
+
+/** The words before or behind one, from sentence to sentence. */
+function* wordsFrom(word, by) {
+  let row = word.closest(".sentence");
+  let all = [...row.querySelectorAll(".word")];
+  let at = all.indexOf(word) + by;
+  while (true) {
+    for (; at >= 0 && at < all.length; at += by) yield all[at];
+    row = neighbour(row, by);
+    if (!row) return;
+    all = [...row.querySelectorAll(".word")];
+    at = by > 0 ? 0 : all.length - 1;
+  }
 }
 
 function edge(last, everywhere, extend) {
-  const all = rows();
-  const row = everywhere ? all.at(last ? -1 : 0) : rowOf(cursor.id);
-  to(Number(row.dataset.id), last ? lengthOf(row) - 1 : 0, extend);
+  const ends = `.sentence${last ? ":nth-last-child(-n + 2)" : ":nth-child(-n + 2)"}`;
+  const found = everywhere ? [...text().querySelectorAll(`:scope > ${ends}`)] : [];
+  const row = found.at(last ? -1 : 0) ?? rowOf(cursor.id);
+  to(idOf(row), last ? lengthOf(row) - 1 : 0, extend);
 }
 
+/** Where text runs from right to left, the next word is on the left. */
+const onward = () => {
+  const row = rowOf(cursor.id).querySelector(".words");
+  return getComputedStyle(row).direction === "rtl" ? -1 : 1;
+};
+
 const MOVES = {
-  ArrowRight: (e) => step(1, e.shiftKey),
-  ArrowLeft: (e) => step(-1, e.shiftKey),
+  ArrowRight: (e) => step(onward(), e.shiftKey),
+  ArrowLeft: (e) => step(-onward(), e.shiftKey),
   ArrowDown: (e) => line(1, e.shiftKey),
   ArrowUp: (e) => line(-1, e.shiftKey),
   Home: (e) => edge(false, e.ctrlKey, e.shiftKey),
@@ -128,8 +147,12 @@ export function follow() {
     const id = Number(part.closest(".sentence").dataset.id);
     if (part.classList.contains("tag"))
       return pick(id, Number(part.dataset.start), Number(part.dataset.end));
-    dragging = event.pointerType === "mouse";
-    return to(id, Number(part.dataset.at), event.shiftKey);
+    const at = Number(part.dataset.at);
+    // A finger scrolls, unless it begins at picked words: these it extends, from their other end.
+    dragging = event.pointerType === "mouse" || part.classList.contains("picked");
+    if (!dragging || event.pointerType === "mouse") return to(id, at, event.shiftKey);
+    const { start, end } = picked();
+    return Object.assign(cursor, at - start < end - 1 - at ? { anchor: end - 1 } : { anchor: start });
   });
   text().addEventListener("pointermove", (event) => {
     if (!dragging || !(event.buttons & 1)) return;
@@ -137,5 +160,6 @@ export function follow() {
     const inside = part && Number(part.closest(".sentence").dataset.id) === cursor.id;
     if (inside && part.dataset.at !== undefined) to(cursor.id, Number(part.dataset.at), true);
   });
-  addEventListener("pointerup", () => (dragging = false));
+  for (const over of ["pointerup", "pointercancel"])
+    addEventListener(over, () => (dragging = false));
 }

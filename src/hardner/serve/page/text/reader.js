@@ -10,8 +10,10 @@ import { isDone, overlap, pending, stateOf } from "../core/spans.js";
 import { searchedFor } from "./hits.js";
 import { paint, words } from "./paint.js";
 import { pick, picked, show, unpick } from "./cursor.js";
+import { drawRowsWith, forgetRows, idOf, isFull, rowOf, rowsInView, watch } from "./rows.js";
 
 const PAGE = 200;
+const MOST = 1000; // sentences in one answer
 
 /** `{id, name, held_out, total, start, ids}`: the part of a document that is on the page. */
 let open = null;
@@ -70,8 +72,11 @@ function draw() {
   byId("held-out").checked = open.held_out;
   const text = byId("text");
   text.setAttribute("aria-label", `Text of ${open.name}`);
-  text.replaceChildren(...more(-1), ...open.ids.map(row), ...more(1));
+  forgetRows();
+  const made = [...more(-1), ...open.ids.map(row), ...more(1)];
+  text.replaceChildren(...made);
   text.scrollTop = 0;
+  watch(made);
   return show();
 }
 
@@ -85,7 +90,7 @@ function emptyText() {
 }
 
 function row(id) {
-  const made = h("div", { class: "sentence", data: { id } });
+  const made = h("div", { class: "sentence", data: { id, full: "no" } });
   redraw(made);
   return made;
 }
@@ -94,10 +99,12 @@ const looks = new WeakMap();
 
 /** Draws a sentence, unless it would look the same. */
 function redraw(element) {
-  const known = draft(Number(element.dataset.id));
+  const known = draft(idOf(element));
+  if (!known?.sentence) return;
   const { sentence, labels, save } = known;
   const said = stateOf(labels);
   const state = said === "none" && sentence.loose.length ? "labelled" : said;
+  if (!isFull(element)) return redrawPiece(element, sentence, state, save);
   const guesses = suggestionsOf(known);
   const marks = [
     ...labels.spans.map((s) => ({ ...s, kind: "label" })),
@@ -106,14 +113,27 @@ function redraw(element) {
     ...sentence.notes.map((n) => ({ ...n, kind: "note" })),
     ...looseOf(sentence),
   ];
-  const own = [sentence.disagrees, project.types, searchedFor()];
+  const own = [sentence.disagrees, sentence.readers, project.types, searchedFor()];
   const look = JSON.stringify([marks, state, save, ...own]);
   if (looks.get(element) === look) return;
   looks.set(element, look);
   Object.assign(element.dataset, { state, save });
-  const text = h("span", { class: "words" }, paint(sentence, marks));
+  const text = h("span", { class: "words", dir: "auto" }, paint(sentence, marks));
   element.replaceChildren(gutter(sentence, state, save), text);
 }
+
+/** A sentence far from the view: its text in one piece. */
+function redrawPiece(element, sentence, state, save) {
+  const look = JSON.stringify([state, save, sentence.disagrees, sentence.readers]);
+  if (looks.get(element) === look) return;
+  looks.set(element, look);
+  Object.assign(element.dataset, { state, save });
+  const all = words(sentence, 0, sentence.tokens.length);
+  const text = h("span", { class: "words", dir: "auto" }, all);
+  element.replaceChildren(gutter(sentence, state, save), text);
+}
+
+drawRowsWith(redraw);
 
 /** The mentions that fit no words, from their first word to their last. */
 export const looseOf = (sentence) =>
@@ -139,29 +159,49 @@ function gutter(sentence, state, save) {
     h("span", { class: "state", title: STATES[state] }, SYMBOLS[state]),
     h("span", { class: "hidden" }, `${STATES[state]}: `),
     disagrees && h("span", { class: "disagrees", title: "The model sees it differently" }, "≠"),
+    others(sentence.readers).map((name) => h("span", { class: "reader" }, name)),
     h("span", { class: "save" }, SAVES[save]),
   );
 }
+
+/** Who else has read a sentence to its end. */
+const others = (readers = []) => readers.filter((name) => name !== project.me);
 
 /** A way to the sentences before or behind those on the page. */
 function more(side) {
   const left = side < 0 ? open.start : open.total - open.start - open.ids.length;
   if (left <= 0) return [];
   const text = `${count(left, "sentence")} ${side < 0 ? "before" : "behind"}: show more`;
-  return [h("button", { class: "more", on: { click: told(() => extend(side)) } }, text)];
+  const button = { class: "more", data: { side }, on: { click: told(() => extend(side)) } };
+  return [h("button", button, text)];
 }
 
-async function extend(side) {
+let extending = null;
+
+function extend(side) {
+  extending ??= fetchMore(side).finally(() => (extending = null));
+  return extending;
+}
+
+async function fetchMore(side) {
+  const asked = open;
   const start = side < 0 ? Math.max(0, open.start - PAGE) : open.start + open.ids.length;
   const limit = side < 0 ? open.start - start : PAGE;
   const found = await get(`/api/documents/${open.id}?start=${start}&limit=${limit}`);
+  if (open !== asked) return;
   const ids = found.sentences.map((s) => s.id);
   know(found.sentences);
   open.ids = side < 0 ? [...ids, ...open.ids] : [...open.ids, ...ids];
   if (side < 0) open.start = start;
-  draw();
-  const at = picked();
-  if (at) show(true);
+  const made = ids.map(row);
+  const button = byId("text").querySelector(`:scope > .more[data-side="${side}"]`);
+  made.splice(side < 0 ? 0 : made.length, 0, ...more(side));
+  const text = byId("text");
+  const below = text.scrollHeight - text.scrollTop;
+  button.replaceWith(...made);
+  if (side < 0) text.scrollTop = text.scrollHeight - below; // what was in view stays there
+  watch(made);
+  emit("threshold");
 }
 
 export function closeDocument() {
@@ -173,13 +213,24 @@ export function closeDocument() {
 /** Looks again at what is open, as after a new model; the cursor stays. */
 async function again() {
   if (!open) return;
+  // What is in view is asked for last, as the server tags first what was looked at last.
+  const { start, ids } = open;
+  for (let at = 0; open && at < Math.max(ids.length, 1); at += MOST)
+    await look(start + at, Math.min(MOST, Math.max(ids.length - at, 1)));
+  if (open && ids.length > MOST) await lookHere();
+}
+
+async function lookHere() {
+  const places = rowsInView().map((row) => draft(idOf(row)).sentence.position);
+  if (places.length) await look(places[0], Math.min(MOST, places.at(-1) - places[0] + 1));
+}
+
+async function look(start, limit) {
   const asked = open;
   try {
-    const found = await get(
-      `/api/documents/${asked.id}?start=${asked.start}&limit=${Math.max(asked.ids.length, 1)}`,
-    );
-    know(found.sentences);
+    const found = await get(`/api/documents/${asked.id}?start=${start}&limit=${limit}`);
     if (open !== asked) return;
+    know(found.sentences.filter((sentence) => draft(sentence.id)));
     byId("document-title").textContent = asked.name = found.name;
     byId("held-out").checked = found.held_out;
   } catch (error) {
@@ -194,13 +245,17 @@ export function pickedText() {
 }
 
 on("sentence", (id) => {
-  const element = byId("text").querySelector(`.sentence[data-id="${id}"]`);
+  const element = rowOf(id);
   if (!element || !draft(id)?.sentence) return;
   redraw(element);
   if (picked()?.id === id) show();
 });
 on("refused", () => open && openDocument(open.id).catch(() => closeDocument()));
 on("model", again);
+on("swept", () => {
+  const waits = (row) => draft(idOf(row)).sentence?.predicted === null;
+  if (open && rowsInView().some(waits)) lookHere();
+});
 on("documents", again);
 on("connection", (up) => up && again());
 const redrawAll = () => {

@@ -18,6 +18,7 @@ import {
   toSuggestion,
 } from "./actions.js";
 import { picked } from "./cursor.js";
+import { overflow } from "./overflow.js";
 import { picker } from "./picker.js";
 import { opened, pickedText, suggestionsOf } from "./reader.js";
 import { showTab } from "../panels/tabs.js";
@@ -53,8 +54,12 @@ const actions = h(
   { class: "actions", role: "group", "aria-label": "Suggestions and sentence" },
   button("Accept", "↵", acceptPicked),
   button("Reject", "⌫", rejectPicked),
-  button("Accept all", "+", acceptAll),
   button("No entity", "−", noEntity),
+);
+const rest = h(
+  "div",
+  { class: "actions", role: "group", "aria-label": "More" },
+  button("Accept all", "+", acceptAll),
   button("Partly done", "␣", partlyDone),
   button("Next suggestion", ".", () => toSuggestion(1)),
   button("Everywhere", "*", everywhere),
@@ -101,4 +106,4 @@ on("sentence", (id) => {
   if (at?.id === id) tell(at);
 });
 
-byId("toolbar").append(types.element, actions, threshold, here);
+byId("toolbar").append(types.element, actions, overflow(rest, threshold), here);
