@@ -42,7 +42,7 @@ changes = st.tuples(st.floats(0, 1), st.integers(0, 6), st.sampled_from(PIECES))
 
 @pytest.mark.parametrize("format", [n for n, row in FORMATS.items() if row.read and row.write])
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(damage=st.lists(changes, min_size=1, max_size=3))
 def test_damaged_files(tmp_path: Path, format: str, damage: list[tuple[float, int, bytes]]) -> None:

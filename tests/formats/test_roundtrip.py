@@ -1,8 +1,6 @@
 """Property: what goes into a format comes out of it; what it cannot hold is counted."""
 
-import os
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,17 +27,10 @@ from hardner.formats.mention import fit_document
 from hardner.types import Document, Entity, Offset
 
 many = settings(
-    max_examples=1000,
+    max_examples=200,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_waiting_for_the_disk() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda file: None)
-        yield
 
 
 def through(given: list[Document], path: Path, format: str, **options: str) -> list[Document]:
@@ -194,7 +185,7 @@ LEFT_OUT = ("mention left out", "overlapping mention", "discontinuous mention", 
 
 
 @pytest.mark.parametrize("format", BOTH_WAYS)
-@settings(many, max_examples=300)
+@settings(many, max_examples=100)
 @given(document=rich_documents().filter(lambda document: document.text.split()))
 def test_every_mention_is_kept_or_counted(tmp_path: Path, format: str, document: Document) -> None:
     document = replace(document, id="doc-1", sentences=())
@@ -212,7 +203,7 @@ def _core(entity: Entity) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("format", [name for name, row in FORMATS.items() if row.write])
-@settings(many, max_examples=100)
+@settings(many, max_examples=50)
 @given(document=rich_documents().filter(lambda document: document.text.split()))
 def test_strict_fails_exactly_where_an_annotation_is_lost(
     tmp_path: Path, format: str, document: Document
