@@ -11,7 +11,8 @@ from typing import Literal
 from fuzz.kinds import Kind, contents
 from fuzz.mutate import Files
 
-from hardner.serve import documents, labels, mention_types, models, runs
+from hardner.formats import Report
+from hardner.serve import documents, history, labels, mention_types, models, runs
 from hardner.serve.database import APPLICATION_ID, Database, ProjectDatabase
 from hardner.serve.errors import Refused
 from hardner.serve.export import export_labels
@@ -100,8 +101,8 @@ def _fill(project: ProjectDatabase) -> None:
         labels.set_labels(database, 5, 0, SentenceLabels((), True, ()))
         labels.set_labels(database, 6, 0, SentenceLabels(((1, 2, 2),), False, (), True))
         labels.remove_type(database, 2, with_labels=True)
-        labels.take_step(database, "undo", None)
-        labels.take_step(database, "undo", None)
+        history.take_step(database, "undo", None)
+        history.take_step(database, "undo", None)
         documents.change_document(database, 2, {"held_out": True})
         values = ("done", "2026", json.dumps(["Disease"]), json.dumps(RESULT))
         database.execute(
@@ -139,11 +140,11 @@ def _read(database: Database, folder: Path) -> None:
         documents.document_text(database, document["id"])
         rows = select_sentences(database, "document = ? ORDER BY position", document["id"])
         for sentence in show_sentences(database, rows.fetchall()):
-            labels.label_history(database, sentence["id"])
+            history.label_history(database, sentence["id"])
     for run in runs.list_runs(database):
         runs.find_run(database, run["id"])
     report_page(database, "name", count_labels(database))
-    labels.show_undo(database)
+    history.show_undo(database)
     rank_open_sentences(database, 5, [])
     for model in models.list_models(database):
         models.unpack_model(database, model["id"], folder / "model")
@@ -152,7 +153,7 @@ def _read(database: Database, folder: Path) -> None:
         to_sentence(row, mention_types.type_names(database))
     for format, unit in (("jsonl", "document"), ("conll", "sentence"), ("pubtator", "document")):
         with suppress(Refused):
-            export_labels(database, folder, format, None, unit)
+            export_labels(database, folder, format, None, unit, Report())
 
 
 def _add(database: Database) -> None:
@@ -167,7 +168,7 @@ def _label(database: Database) -> None:
 
 
 def _step(kind: Literal["undo", "redo"]) -> Callable[[Database], object]:
-    return lambda database: labels.take_step(database, kind, None)
+    return lambda database: history.take_step(database, kind, None)
 
 
 _CHANGES = (
@@ -175,7 +176,7 @@ _CHANGES = (
     _add,
     _label,
     lambda database: mention_types.add_type(database, "Another"),
-    lambda database: mention_types.change_type(database, 1, "Renamed", None, 3),
+    lambda database: mention_types.change_type(database, 1, {"name": "Renamed", "colour": 3}),
     lambda database: documents.change_document(database, 1, {"removed": True}, "remove"),
     lambda database: labels.remove_type(database, 1, with_labels=True),
     *(_step("undo"),) * 8,
