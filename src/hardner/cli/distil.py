@@ -24,7 +24,7 @@ class _Size(NamedTuple):
     hidden: int
 
 
-_SIZES = {"cpu": _Size(8_000, 800, 64, 128), "cuda": _Size(400_000, 20_000, 128, 256)}
+_SIZES = {"cpu": _Size(8_000, 6_000, 16, 128), "cuda": _Size(400_000, 20_000, 128, 256)}
 """A CPU takes minutes for its own."""
 _HELD_OUT = 20
 """One sentence of so many judges the small model, and is not learnt from ..."""
@@ -55,10 +55,10 @@ def distil_command(
         ),
     ] = None,
     steps: Annotated[
-        int | None, Option(min=1, help="Training steps.", show_default="800; 20,000 on a GPU")
+        int | None, Option(min=1, help="Training steps.", show_default="6,000; 20,000 on a GPU")
     ] = None,
     batch: Annotated[
-        int | None, Option(min=1, help="Sentences per step.", show_default="64; 128 on a GPU")
+        int | None, Option(min=1, help="Sentences per step.", show_default="16; 128 on a GPU")
     ] = None,
     hidden: Annotated[
         int | None,
@@ -78,7 +78,7 @@ def distil_command(
 
     - `hardner distil abstracts.txt.xz --out ./small`
     - `hardner distil ./mine notes.txt --out ./mine-small`
-    - `hardner distil ./mine *.txt --out ./mine-small --most 20000 --steps 2000`
+    - `hardner distil ./mine *.txt --out ./mine-small --most 20000 --steps 15000`
     """
     texts = given
     if given[0].is_dir():
