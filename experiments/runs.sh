@@ -6,6 +6,9 @@
 #   sh experiments/runs.sh PART --list | python experiments/side_by_side.py - --jobs 8 --minutes 9
 #   python experiments/merge.py runs/results/PART/* --into results
 #   sh experiments/runs.sh figures                    # of what is in results/
+# On a machine that has nothing: python experiments/carry.py pack build/carry --root CORPORA --vectors
+# vectors.bin before (build/ is ignored by git), `unpack` there, and of runs/ take back the lines:
+#   tar cJf lines.tar.xz --exclude runs/results/*/*/runs runs/results runs/done.jsonl
 # Options go to every `hardner evaluate` (or `curves.py`), e.g. --root FOLDER; $TRAIN to every
 # training, e.g. --train.iterations 3; $TARGETS and $SEEDS say which of them are run. Word vectors
 # are vectors.bin, by `hardner pretrain vectors TEXT... --epochs 6 --seed 1 --out vectors.bin`.

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import lzma
 import os
 import shlex
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 from evaluate.made import of_f1
 
 from hardner.config import merged, parse_key
+from hardner.corpora import load_corpus
+from hardner.errors import HardnerError
 from hardner.evaluate.errors import write_predictions
 from hardner.evaluate.papers import paper_tables
 from hardner.evaluate.protocols import SampleBook, protocol
@@ -22,6 +25,7 @@ from hardner.evaluate.system import compared_recipe
 from hardner.meta.experiment import Experiment
 from hardner.meta.experiments import experiment_tables, load_experiment
 from hardner.types import Sentence, Span
+from hardner.vectors import load_vectors
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 PARTS = (
@@ -153,6 +157,27 @@ def test_examples_show_what_rows_do_not_agree_on(tmp_path: Path) -> None:
             },
         ]
     }
+
+
+def test_what_is_carried_is_what_was_packed(tmp_path: Path) -> None:
+    carry, corpus = script("carry"), tmp_path / "corpora" / "NCBI-disease"
+    corpus.mkdir(parents=True)
+    for split in ("train", "devel", "test"):
+        text = "Gout\tB-Disease\nhurts\tO\n\n"
+        (corpus / f"{split}.tsv.xz").write_bytes(lzma.compress(text.encode()))
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("gout 1 0.5\nhurts 0.25 2\nelsewhere 3 3\n")
+    carry.pack(tmp_path / "packed", tmp_path / "corpora", vectors)
+    carry.unpack(tmp_path / "packed", tmp_path / "there")
+    assert load_corpus("NCBI-disease", tmp_path / "there" / "corpora").test[0].tokens == (
+        *("Gout", "hurts"),
+    )
+    found = load_vectors(tmp_path / "there" / "vectors.bin", ["Gout", "hurts", "elsewhere"])
+    assert found.words == ("Gout", "hurts")
+    assert found.matrix.tolist() == [[1.0, 0.5], [0.25, 2.0]]
+    carry.MOST = 10
+    with pytest.raises(HardnerError, match="bytes, more than 10"):
+        carry.pack(tmp_path / "packed", tmp_path / "corpora")
 
 
 def test_results_of_several_folders_come_together(tmp_path: Path) -> None:
