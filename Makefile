@@ -88,6 +88,8 @@ bench: $(TESTED)
 	$(BIN)/python benchmarks/tasks.py
 	$(BIN)/python benchmarks/devel_loss.py
 	$(BIN)/python benchmarks/adapt.py
+	$(BIN)/python benchmarks/thresholds.py $(CORPORA)
+	$(BIN)/python benchmarks/spacy_train.py $(CORPORA)
 	$(BIN)/python benchmarks/serve.py
 	$(BIN)/python benchmarks/api.py
 	$(BIN)/python benchmarks/review.py

@@ -14,14 +14,15 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any
 from urllib.request import Request, urlopen
 
+from clients import ABSTRACT, served
 from playwright.sync_api import Page, sync_playwright
 from record import record
-from serve import ABSTRACT, serving
 
 SECONDS, DOCUMENTS, AT_LEAST, AT_MOST = 60.0, 400, 40, 50.0
 SIZE = {"width": 1024, "height": 700}
@@ -33,7 +34,11 @@ document.querySelector('#candidate').textContent"
 
 
 def main(model: Path | None) -> int:
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), model) as (port, _):
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as at_end:
+        project = str(Path(folder, "bench.hardner"))
+        command = [sys.executable, "-m", "hardner", "serve", project, "--port", "0", "--no-browser"]
+        command += ["--model", str(model)] if model else []
+        port, _ = at_end.enter_context(served(command, lambda process: process.stdout))
         ask = Asking(port)
         ask("/api/types", {"name": "Disease", "key": "d"})
         known = ask.until(lambda: ask("/api/status")["model"]["labels"])

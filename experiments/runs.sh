@@ -30,6 +30,7 @@
 #   relations             ~25  MT-BioNER, Figure 3; multi-granularity, Figures 4 to 6
 #   hardness               ~2  HGDA, Table 1; MetaBioNER, Table 4
 #   examples              ~12  MetaNER, Table 5; multi-granularity, Table 5
+#   small                   0  fit and training of one corpus, an hour of a CPU
 #   corpora                 0  tables of statistics, without a GPU
 set -e
 part=${1:-}
@@ -274,7 +275,14 @@ relations) # MT-BioNER, Figure 3; multi-granularity, Figures 4 to 6
     ;;
 hardness) # HGDA, Table 1; MetaBioNER, Table 4
     # shellcheck disable=SC2086
-    go "hardner train hgda/disease-5 --out runs/hardness $vectors $TRAIN && hardner hardness runs/hardness --iterations 1,450 --json > results/hardness.json"
+    go "hardner train hgda/disease-5 --out runs/hardness $vectors $TRAIN && python experiments/study/hardness.py runs/hardness > results/hardness.json"
+    ;;
+small) # docs/reproduction.md, without a GPU, into results/cpu: vectors of elife_abstracts.txt.xz, --epochs 2
+    options="--samples 5 --corpora NCBI-disease $options"
+    for iterations in 1 500; do
+        trained hgda disease "$vectors --train.iterations $iterations --devel.every 0 --device cpu" \
+            "$iterations iterations x paper|5,20|paper" "$iterations iterations x best|5,20|best"
+    done
     ;;
 examples) # MetaNER, Table 5; multi-granularity, Table 5; then python experiments/study/examples.py runs/results/examples/*
     row metaner/heterogeneous ratios MetaNER --preset best --shots 0.1 --samples 1 --predictions
@@ -286,6 +294,7 @@ examples) # MetaNER, Table 5; multi-granularity, Table 5; then python experiment
     ;;
 corpora) # tables of statistics
     go "hardner corpora --json --root ${CORPORA:-../shared/corpora} > results/corpora.json"
+    go "python experiments/study/sizes.py > results/sizes.json"
     ;;
 figures) # of docs/results.md
     hardner plot shots results/few_shot.jsonl --out docs/images/few-shot.svg \

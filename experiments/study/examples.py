@@ -22,13 +22,16 @@ Found = Mapping[str, Mapping[str, PredictedSentence]]
 """By row and id of a sentence."""
 
 
-def marked(tokens: Sequence[str], spans: Sequence[Span]) -> str:
-    """The sentence with these mentions in [[ ]], their labels behind them."""
-    words = list(tokens)
-    for span in spans:
-        words[span.start] = "[[" + words[span.start]
-        words[span.end - 1] += f"]]{span.label}"
-    return " ".join(words)
+def told(found: PredictedSentence) -> str:
+    """What was found in a sentence beside what should have been; not the sentence, which is not
+    ours to copy."""
+    tokens = found.sentence.tokens
+
+    def named(spans: Sequence[Span]) -> str:
+        each = (f"[{' '.join(tokens[s.start : s.end])}] {s.label}" for s in sorted(spans))
+        return ", ".join(each) or "nothing"
+
+    return f"{found.sentence.id}: {named(found.found)}; gold: {named(found.sentence.spans)}"
 
 
 def chosen(rows: Found) -> str:
@@ -56,7 +59,7 @@ def examples(folders: Sequence[Path]) -> dict[str, list[dict[str, str]]]:
         for row, found in rows.items():
             sentence, spans = found[place].sentence, found[place].found
             right = "yes" if sorted(spans) == sorted(sentence.spans) else "no"
-            text = marked(sentence.tokens, spans)
+            text = told(found[place])
             line = {"corpus": corpus, "row": row, "text": text, "correct": right}
             made.setdefault(protocol, []).append(line)
     return made

@@ -93,16 +93,15 @@ def test_a_row_that_was_run_stands_beside_the_published_one(tmp_path: Path) -> N
 
 
 def test_hardness_and_examples_are_read_from_what_was_kept(tmp_path: Path) -> None:
-    sentences = ["a [gene]", "none", "[two] [genes]"]
+    ranked = (("Gene", 0.5, 2), ("Drug", 0.3, 1), ("Species", 0.2, 0))
     tasks = [
-        {"iteration": 450, "weight": 0.5, "domain": "Gene", "sentences": sentences},
-        {"iteration": 450, "weight": 0.3, "domain": "Drug", "sentences": sentences[:2]},
-        {"iteration": 450, "weight": 0.2, "domain": "Species", "sentences": ["none"]},
+        {"iteration": 450, "weight": w, "domain": name, "bearing": n, "sentences": ["a", "b", "c"]}
+        for name, w, n in ranked
     ]
     (tmp_path / "hardness.json").write_text(json.dumps({"tasks": tasks}))
     rows = [line.split() for line in shown("metabioner/4", tmp_path).splitlines()]
     assert ["450", "0.50", "Gene", "2", "of", "3"] in rows
-    assert ["450", "0.20", "Species", "0", "of", "1"] in rows
+    assert ["450", "0.20", "Species", "0", "of", "3"] in rows
     found = [{"corpus": "BC2GM", "row": "NER", "text": "[[TGF]] acts", "correct": "yes"}]
     (tmp_path / "examples.json").write_text(json.dumps({"shares": found}))
     assert "[[TGF]] acts" in shown("multigranularity/5", tmp_path)

@@ -28,7 +28,7 @@ PARTS = (
     *("few-shot", "metabioner", "reproduction", "seeds", "hardness-search", "transformer", "full"),
     *("heterogeneous", "ratios", "homogeneous", "homogeneous-ratios", "ablations", "mtbioner"),
     *("granularity", "granularity-whole", "confounds", "relations", "hardness", "examples"),
-    "corpora",
+    *("small", "corpora"),
 )
 
 
@@ -136,13 +136,19 @@ def test_examples_show_what_rows_do_not_agree_on(tmp_path: Path) -> None:
         ResultFile(tmp_path / "shares.jsonl").append([line])
         folder = tmp_path / "predictions"
         write_predictions(folder, [line], [same, apart], [[same.spans, found]])
+    gold_text = "gold: [TGF] Gene, [beta one] Gene"
     assert examples([tmp_path]) == {
         "shares": [
-            {"corpus": "BC2GM", "row": "NER", "text": "[[TGF]]Gene and beta one", "correct": "no"},
+            {
+                "corpus": "BC2GM",
+                "row": "NER",
+                "text": f"s1: [TGF] Gene; {gold_text}",
+                "correct": "no",
+            },
             {
                 "corpus": "BC2GM",
                 "row": "Multi-granularity max",
-                "text": "[[TGF]]Gene and [[beta one]]Gene",
+                "text": f"s1: [TGF] Gene, [beta one] Gene; {gold_text}",
                 "correct": "yes",
             },
         ]

@@ -22,7 +22,7 @@ from hardner.files import read_json, read_text, read_toml
 CORPORA_FILE = "corpora.json"
 """What `hardner corpora --json` printed."""
 HARDNESS_FILE = "hardness.json"
-"""What `hardner hardness --json` printed."""
+"""What experiments/study/hardness.py printed."""
 EXAMPLES_FILE = "examples.json"
 """What experiments/study/examples.py wrote."""
 _NOT_RUN = "not run"
@@ -184,8 +184,7 @@ def _hardness(table: PaperTable, folder: Path) -> Grid:
     for iteration in dict.fromkeys(task["iteration"] for task in found):
         ranked = [task for task in found if task["iteration"] == iteration]
         for task in (ranked[0], ranked[len(ranked) // 2], ranked[-1]):
-            bearing = sum("[" in sentence for sentence in task["sentences"])
-            share = f"{bearing} of {len(task['sentences'])}"
+            share = f"{task['bearing']} of {len(task['sentences'])}"
             lines += [(f"{iteration:,}", f"{task['weight']:.2f}", task["domain"], share)]
     ours = lines or [(_NOT_RUN,) * 4]
     head = ("iteration", "weight", "domain", "sentences with an entity")
@@ -197,6 +196,6 @@ def _examples(table: PaperTable, folder: Path) -> Grid:
     path = folder / EXAMPLES_FILE
     found = read_json(path).get(table.protocol, []) if path.is_file() else []
     lines = tuple((e["corpus"], e["row"], e["text"], e["correct"]) for e in found)
-    notes = ("found mentions stand in [[ ]]",)
+    notes = ("the id of the sentence, what was found in it, and what should have been",)
     head = ("corpus", "method", "sentence", "correct")
     return Grid(table.title, head, lines or ((_NOT_RUN,) * 4,), notes)
