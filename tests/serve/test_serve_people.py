@@ -146,6 +146,7 @@ def test_differences_are_decided_one_at_a_time(http, two_types):
     decide = {"marks": first["marks"], "wanted": first["marks"]}
     found = http.post("/api/differences/1", json=decide, headers=named("Cora")).json()
     second = found["difference"]
+    assert marks(second["sentence"]) == [(1, 2, device)]
     assert (found["total"], len(second["marks"])) == (2, 2)
     assert state(http, 1)[0] == "partial"
     both = http.post(

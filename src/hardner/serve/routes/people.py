@@ -95,6 +95,7 @@ def get_differences(bench: Bench) -> dict[str, Any]:
             for reading in readings.readings_of(database, number)
             if reading.state != "open"
         ]
+        database.alone = False  # whoever decides sees what is agreed on, not only their own labels
         sentence = show_sentence(database, number)
         difference = {"sentence": sentence, "marks": show_marks(marks), "readings": said}
         return {"total": len(found), "difference": difference}

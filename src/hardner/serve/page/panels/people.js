@@ -72,8 +72,9 @@ alone.addEventListener(
     try {
       if (!(await settled())) throw new Error("Some labels are not saved yet; try when they are.");
       await patch("/api/people", { alone: alone.checked });
-    } finally {
+    } catch (error) {
       alone.checked = project.status.alone;
+      throw error;
     }
     await refresh();
   }),
