@@ -45,7 +45,7 @@ def measure(name: str, root: str) -> tuple[ErrorCounts, ErrorCounts]:
     step = max(1, len(corpus.test) // TESTED)
     scorer = Scorer([relabelled(s, "E") for s in corpus.test[::step][:TESTED]])
     recipe = recipe_for("quick", "transformer")
-    adapter = Adapter(Model(*load_model(BUNDLED_START)), TagSet("unseen", ("E",)), recipe)
+    adapter = Adapter(Model(*load_model(BUNDLED_START)), [TagSet("unseen", ("E",))], recipe)
     plain, users = ErrorCounts(), ErrorCounts()
     for number in range(SAMPLES):
         rows = few_shot(name, train, SHOTS, number)

@@ -26,8 +26,9 @@ from typing import Any
 
 import torch
 
-from hardner.adapt.adapter import Adapter, average_params, params_of_sample
+from hardner.adapt.adapter import Adapter
 from hardner.adapt.fit import one_thread
+from hardner.adapt.fitted import average_params, params_of_sample
 from hardner.adapt.forecast import cross_validate, forecast
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.adapt.sample import FOLDS, Sample, folds_of, parts_of
@@ -260,7 +261,7 @@ class Bench:
         if single:
             recipe = replace(recipe, average_folds=False, restarts=1)
         self.preset, self.device, self.forecast = called(preset, single), device, not single
-        self.adapter = Adapter(start, TAGS, recipe)
+        self.adapter = Adapter(start, [TAGS], recipe)
         self.texts: dict[str, EncodedSentences] = {}
 
     def fit(self, trials: Sequence[Trial], way: str) -> Iterator[tuple[Trial, Predictor, float]]:
@@ -307,7 +308,7 @@ class Bench:
             "sure": round(sum(sure), 3),
         }
         if way == "as is" and trial.folded:
-            large, small = trial.folded.large, trial.folded.small
+            large, small = trial.folded.heads[0]
             f1 = forecast(large, small, trial.shots).f1
             line["expected"] = [round(value, 4) for value in (f1.value, f1.low, f1.high)]
             line["held_out"] = large.counts.sum(0).tolist()

@@ -28,7 +28,8 @@ from record import record
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from hardner import corpora
-from hardner.adapt.adapter import Adapter, params_of_sample
+from hardner.adapt.adapter import Adapter
+from hardner.adapt.fitted import params_of_sample
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.adapt.sample import Sample
 from hardner.catalogue import BENCHMARK
@@ -82,7 +83,7 @@ class Bench:
         labels = sorted({span.label for s in corpus.train for span in s.spans})
         self.tag_set = TagSet(corpus.domain, tuple(labels), tagger.tag_sets[0].scheme)
         self.params = {n: p.to(DEVICE) for n, p in params.items()}
-        self.adapter = Adapter(Model(tagger, self.params), self.tag_set, setting.rule)
+        self.adapter = Adapter(Model(tagger, self.params), [self.tag_set], setting.rule)
         own = {corpus.name, corpus.domain, *labels}
         others = (t.labels for t in tagger.tag_sets if own.isdisjoint((t.domain, *t.labels)))
         self.labels = sorted({label for labels in others for label in labels})

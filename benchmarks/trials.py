@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hardner.adapt.adapter import Adapter, add_o_bias, params_of_sample
+from hardner.adapt.adapter import Adapter
+from hardner.adapt.fitted import add_o_bias, params_of_sample
 from hardner.adapt.recipe import Recipe, o_bias_for
 from hardner.adapt.sample import Sample
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences
@@ -64,7 +65,7 @@ class Bench:
         bare = replace(recipe, o_bias=0.0, o_bias_density=0.0, o_bias_size=0.0)
         if self._fitted_by != (by := (id(start), repr(bare), unlabelled)):
             self._fits, self._fitted_by = {}, by
-        adapter = Adapter(Model(self.tagger, start), TAGS, bare)
+        adapter = Adapter(Model(self.tagger, start), [TAGS], bare)
         if shots not in self._fits:
             self._fits[shots] = [
                 params_of_sample(params, i)
@@ -73,7 +74,7 @@ class Bench:
             ]
         each: list[tuple[float, float, float]] = []
         for i, (sample, params) in enumerate(zip(samples, self._fits[shots], strict=True)):
-            biased = add_o_bias(params, o_bias_for(recipe, [sample.sentences]))
+            biased = add_o_bias(params, o_bias_for(recipe, [sample.sentences], [TAGS]))
             predictor = Predictor(adapter.tagger, biased, device=self.device)
             found = self._scorers[i // self.samples](predictor)
             score = found["E"].score if found else Score()

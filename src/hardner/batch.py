@@ -38,7 +38,8 @@ class Batch:
 
     inputs: Mapping[str, Tensor]  # what the encoder reads: integers [M, B, ...], and its tables
     lengths: Tensor  # words of each sentence, [M, B]
-    tags: Tensor  # [M, B, T]; 0, which is ``O``, where a sentence has ended
+    tags: Tensor
+    """[M, B, T], or [M * D, B, T] with those of D heads; 0, which is ``O``, behind a sentence."""
     domains: Tensor  # the domain of each task, [M]
     mentions: Tensor  # how many mentions each sentence holds, [M, B]
     extent: Tensor
@@ -49,6 +50,8 @@ class Batch:
     """No task has more values than this in the stream that is `Features.packed`."""
     partial: PartialLabels | None = None
     """Of sentences that were labelled in part, if any."""
+    heads: int = 1
+    """D: the heads that each sentence is labelled for."""
 
     @property
     def tasks(self) -> int:
@@ -109,40 +112,62 @@ class Store:
         sentences: Sequence[Sentence],
         features: Features,
         tag_sets: Sequence[TagSet],
-        domains: Sequence[int],
+        domains: Sequence[int] | None,
         device: torch.device | str = "cpu",
     ) -> None:
-        """Args: ``domains`` gives each sentence's index into ``tag_sets``."""
+        """Encode them.
+
+        Args:
+            sentences: Any number of them.
+            features: What an encoder reads of them.
+            tag_sets: Of the heads.
+            domains: Each sentence's index into ``tag_sets``; None: it is labelled for all of them.
+            device: Where they are kept.
+        """
         device = torch.device(device)
         index = [{tag: i for i, tag in enumerate(t.tags)} for t in tag_sets]
-        rows = [
-            _labels(sentence, tag_sets[d], index[d])
-            for sentence, d in zip(sentences, domains, strict=True)
-        ]
+        # By head; each sentence is labelled for one of them, or for all.
+        every = (
+            [list(zip(sentences, domains, strict=True))]
+            if domains is not None
+            else [[(_of_head(s, t), d) for s in sentences] for d, t in enumerate(tag_sets)]
+        )
+        labels = [[_labels(s, tag_sets[d], index[d]) for s, d in own] for own in every]
+        rows = labels[0]
         mentions = [len(sentence.spans) for sentence in sentences]
         self.device = device
         self.streams = {n: Ragged.of(r, device) for n, r in features.streams.items()}
         self.tables = {
             f"table.{n}": torch.from_numpy(t).to(device) for n, t in features.tables.items()
         }
-        self.tags = Ragged.of([tags for tags, _ in rows], device)
+        self._tags = [Ragged.of([tags for tags, _ in own], device) for own in labels]
+        self.tags = self._tags[0]
         self.extent = Ragged.of([extent for _, extent in rows], device)
         self.packed = features.packed
         self.mentions = np.array([*mentions, 0], np.int64)
+        flat = [pair for own in every for pair in own]
         rules = partial_rules(
-            sentences, [tag_sets[d].tags for d in domains], 1 + max(len(t.tags) for t in tag_sets)
+            [sentence for sentence, _ in flat],
+            [tag_sets[d].tags for _, d in flat],
+            1 + max(len(t.tags) for t in tag_sets),
         )
-        self._partial: tuple[Ragged, Tensor] | None = None
+        self._partial: tuple[list[Ragged], Tensor] | None = None
         if rules:
             table = torch.zeros(rules.table.shape, device=device)
             table.masked_fill_(torch.tensor(~rules.table, device=device), -torch.inf)
-            self._partial = Ragged.of(rules.steps, device), table
+            parts = (rules.steps[i : i + len(rows)] for i in range(0, len(flat), len(rows)))
+            self._partial = [Ragged.of(steps, device) for steps in parts], table
         self._mentions = torch.from_numpy(self.mentions).to(device)
-        self._domains = torch.tensor([*domains, 0], device=device)
+        self._domains = torch.tensor([*(domains or [0] * len(rows)), 0], device=device)
         # Only a GPU needs fixed shapes, and so an upper bound of the distinct values of a batch.
         self._counted: list[Ints] = []
         if features.counted and device.type != "cpu":
             self._counted = [*features.streams[features.counted], np.zeros(0, np.int64)]
+
+    @property
+    def heads(self) -> int:
+        """The heads that each sentence is labelled for."""
+        return len(self._tags)
 
     def widths(self, rows: Ints) -> dict[str, int]:
         """How wide each stream of a batch of these rows must be; ``words`` counts the words.
@@ -184,29 +209,38 @@ class Store:
     def batch(self, rows: Tensor, widths: Mapping[str, int]) -> Batch:
         """The sentences at rows [M, B] (-1 for none); a task's domain is its first sentence's."""
         first = (rows >= 0).to(torch.uint8).argmax(1, keepdim=True)  # [M, 1], of what is there
+        tags = [own.gather(rows, widths["words"]) for own in self._tags]  # each [M, B, T]
         return Batch(
             inputs={n: s.gather(rows, widths[n]) for n, s in self.streams.items()} | self.tables,
             lengths=self.tags.lengths[rows],
-            tags=self.tags.gather(rows, widths["words"]),
+            tags=tags[0] if len(tags) == 1 else torch.stack(tags, 1).flatten(0, 1),
             domains=self._domains[rows.gather(1, first).squeeze(1)],
             mentions=self._mentions[rows],
             extent=self.extent.gather(rows, widths["words"]),
             distinct=widths.get("distinct"),
             packed=widths.get("packed"),
             partial=self._known_in_part(rows, widths["words"]),
+            heads=len(tags),
         )
 
     def _known_in_part(self, rows: Tensor, words: int) -> PartialLabels | None:
         if self._partial is None:
             return None
-        steps, table = self._partial
-        return PartialLabels(steps.lengths[rows] > 0, steps.gather(rows, words + 1), table)
+        heads, table = self._partial
+        there = torch.stack([steps.lengths[rows] > 0 for steps in heads], 1)  # [M, D, B]
+        steps = torch.stack([own.gather(rows, words + 1) for own in heads], 1)
+        return PartialLabels(there.flatten(0, 1), steps.flatten(0, 1), table)
 
 
 def most_distinct(values: Sequence[Ints], rows: Ints) -> int:
     """How many values the rows [M, B] of a task hold at most, the padding's 0 being one."""
     tasks = (np.concatenate([values[row] for row in task]) for task in rows)
     return 1 + max(len(np.unique(held)) for held in tasks)
+
+
+def _of_head(sentence: Sentence, tag_set: TagSet) -> Sentence:
+    """The sentence with a head's own mentions."""
+    return replace(sentence, spans=tuple(s for s in sentence.spans if s.label in tag_set.labels))
 
 
 def _labels(sentence: Sentence, tag_set: TagSet, index: Mapping[str, int]) -> tuple[Ints, Ints]:

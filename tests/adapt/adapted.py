@@ -36,7 +36,7 @@ def known(decoder: str = "crf") -> Predictor:
     whole = tiny.tagger("transformer", decoder)
     tag_sets = [TagSet("Gene", ("Gene",)), TagSet("Species", ("Species",))]
     params = whole.init(0)
-    adapter = Adapter(Model(whole, params), tag_sets[0], RULE)
+    adapter = Adapter(Model(whole, params), tag_sets[:1], RULE)
     fitted = adapter.fit([Sample(tiny.sentences("Gene"))])
     both = whole.with_domains(tag_sets)
     decoders = {n: p.repeat(1, 2, *[1] * (p.dim() - 2)) for n, p in fitted.items() if n[0] == "d"}

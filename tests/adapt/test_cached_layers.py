@@ -85,7 +85,7 @@ def test_a_soup_is_the_mean_of_fits_in_other_orders():
 def gene_adapter(recipe):
     whole = tiny.tagger("bilstm")
     params = {name: value.float() for name, value in tiny.params(whole).items()}
-    return Adapter(Model(whole, params), TagSet("Gene", ("Gene",)), recipe)
+    return Adapter(Model(whole, params), [TagSet("Gene", ("Gene",))], recipe)
 
 
 def test_the_o_bias_is_added_to_the_outside():
@@ -102,14 +102,15 @@ def test_the_o_bias_is_greater_where_mentions_are_rare():
     none, once, twice = (by_count[count] for count in (0, 1, 2))
     recipe = replace(RULE, o_bias=0.5, o_bias_density=9.0)
     samples = [(once, none), (once, once), (once, twice), (twice,) * 3]
-    assert o_bias_for(recipe, samples).tolist() == pytest.approx(
+    assert o_bias_for(recipe, samples, [TagSet("Gene", ("Gene",))])[:, 0].tolist() == pytest.approx(
         [0.5 + 9 / (3 / 2) ** 2, 0.5 + 9 / (4 / 3) ** 2, 0.5 + 9 / (5 / 3) ** 2, 0.5 + 9 / 4]
     )
 
 
 def test_the_o_bias_is_lower_for_fewer_sentences():
     recipe, sentences = replace(RULE, o_bias_size=6.0), tiny.sentences("Gene")
-    assert o_bias_for(recipe, [sentences[:2], sentences[:3]]).tolist() == [-3.0, -2.0]
+    samples = [sentences[:2], sentences[:3]]
+    assert o_bias_for(recipe, samples, [TagSet("Gene", ("Gene",))]).tolist() == [[-3.0], [-2.0]]
 
 
 @pytest.mark.parametrize("start", ["random", "zero", "mean"])
@@ -117,7 +118,7 @@ def test_a_new_decoder_starts_as_told(start):
     whole = tiny.tagger("transformer", "crf")
     params = tiny.params(whole)
     rule = replace(RULE, start=start)
-    adapter = Adapter(Model(whole, params), TagSet("Device", ("Device",)), rule)
+    adapter = Adapter(Model(whole, params), [TagSet("Device", ("Device",))], rule)
     begun = adapter.start([Sample((), (seed,)) for seed in (3, 4)])
     assert adapter.tagger.domains == ("Device",)
     weight = begun["decoder.weight"]

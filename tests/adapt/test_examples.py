@@ -27,20 +27,35 @@ def refused(sentences, label=None):
 
 def test_only_the_chosen_label_is_kept():
     found = examples(labelled(STENT, FEVER, NONE), "Device")
-    assert found.label == "Device"
+    assert found.labels == ("Device",)
     spans = {s.tokens[1]: s.spans for s in found.sentences}
     assert spans == {"stent": (Span(1, 2, "Device"),), "fever": (), "went": ()}
-    assert found.mentions == 1
+    assert found.mentions("Device") == 1
     assert found.notes == ()
 
 
 def test_a_single_label_needs_no_name():
-    assert examples(labelled(STENT, NONE)).label == "Device"
+    assert examples(labelled(STENT, NONE)).labels == ("Device",)
 
 
-def test_several_labels_need_one():
-    said = refused(labelled(STENT, STENT, FEVER))
-    assert said == "the sentences have several labels, say which to learn: Device (2), Sign (1)"
+def test_several_labels_are_all_learnt_unless_some_are_named():
+    spans = (Span(0, 2, "Product"), Span(0, 3, "Product"), Span(1, 2, "Device"))
+    given = [*labelled(STENT, FEVER), Sentence(("a", "stent", "here"), spans)]
+    found = examples(given)
+    assert found.labels == ("Device", "Product", "Sign")
+    assert {s.spans for s in found.sentences} == {
+        (Span(1, 2, "Device"),),
+        (Span(1, 2, "Sign"),),
+        (Span(0, 3, "Product"), Span(1, 2, "Device")),  # another label's may overlap, its own not
+    }
+    assert [found.mentions(label) for label in found.labels] == [2, 1, 1]
+    assert "1 mentions that lie in or across a longer one were left out" in found.notes
+    two = examples(given, ["Sign", "Device", "Sign"])
+    assert (two.labels, two.mentions("Product")) == (("Device", "Sign"), 0)
+    assert {s.spans for s in two.of("Sign")} == {(), (Span(1, 2, "Sign"),)}
+    for wrong in ([], [1], ["Sign", "Sing"]):
+        with pytest.raises(HardnerError):
+            examples(given, wrong)
 
 
 def test_a_label_that_is_not_there():

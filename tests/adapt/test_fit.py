@@ -7,8 +7,8 @@ import pytest
 import tiny
 import torch
 
-from hardner.adapt.adapter import params_of_sample
 from hardner.adapt.fit import fit_samples, length_batches
+from hardner.adapt.fitted import params_of_sample
 from hardner.adapt.recipe import RECIPES, Recipe, recipe_for
 from hardner.errors import HardnerError
 from hardner.evaluate.score import ErrorCounts, Scorer

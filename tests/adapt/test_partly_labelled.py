@@ -7,7 +7,7 @@ import pytest
 from adapted import DRUGS, RULE, known, labelled
 
 from hardner.adapt import adapter as fitting
-from hardner.adapt.adapter import Adapter, adapter_for
+from hardner.adapt.adapter import Adapter, adapters_for
 from hardner.adapt.examples import examples
 from hardner.adapt.fit import fit_samples
 from hardner.adapt.forecast import find_spans
@@ -31,7 +31,7 @@ def test_they_stand_apart_with_what_is_known_of_the_label() -> None:
     found = examples([*given, replace(other, tokens=("x",) * 5)], "Device")
     assert {s.tokens for s in found.sentences} == {STENT.tokens, NONE.tokens}
     assert found.partial == (part(MARK, no=(Span(4, 5, "Device"),)),)  # told twice, known together
-    assert found.mentions == 1
+    assert found.mentions("Device") == 1
     assert found.notes == (
         "2 sentences that are not labelled to their end were left out",
         "1 sentences are labelled in part, and learnt from as far as they are known",
@@ -85,7 +85,7 @@ def test_every_fold_learns_from_them_and_none_is_scored_on_them() -> None:
 @pytest.fixture
 def adapter(monkeypatch: pytest.MonkeyPatch) -> Adapter:
     monkeypatch.setattr(fitting, "recipe_for", lambda preset, kind: RULE)
-    return adapter_for(known(), "Drug")
+    return adapters_for(known(), ["Drug"], {})[0]
 
 
 @pytest.mark.parametrize("unlabelled", [0, 6])

@@ -9,13 +9,13 @@ import torch
 from adapted import DRUGS, RULE, known
 
 from hardner.adapt import adapter as fitting
-from hardner.adapt import forecast as checks
+from hardner.adapt import checks, judge
 from hardner.adapt import workflow as adapting
 from hardner.adapt.adapter import Adapter
+from hardner.adapt.checks import AdaptationRefused
 from hardner.adapt.examples import examples
 from hardner.adapt.fit import fit_samples
 from hardner.adapt.forecast import (
-    AdaptationRefused,
     HeldOutScores,
     Interval,
     count_spans,
@@ -35,7 +35,7 @@ from hardner.model.encoders import EncoderWithCopies
 from hardner.model.tagger import Model
 from hardner.schemes import TagSet
 from hardner.seeds import seed_of
-from hardner.tag.added_heads import add_head
+from hardner.tag.added_heads import add_heads
 from hardner.tag.predictor import Predictor
 from hardner.types import Document, Sentence, Span
 
@@ -49,7 +49,7 @@ def quick(monkeypatch):
 
 def drug_adapter(recipe):
     model = Model(known().tagger, known().params)
-    return Adapter(model, TagSet("Drug", ("Drug",)), recipe)
+    return Adapter(model, [TagSet("Drug", ("Drug",))], recipe)
 
 
 def renamed(sentences, label):
@@ -88,7 +88,8 @@ def test_users_get_what_the_adapter_fits(monkeypatch, average_folds):
     )
     monkeypatch.setattr(fitting, "recipe_for", lambda *_: recipe)
     found = adapt_predictor(known(), DRUGS).predictor.params
-    fitted = adapting.adapter_for(known(), "Drug").fit([Sample(examples(DRUGS).sentences)])
+    (adapter,) = adapting.adapters_for(known(), ["Drug"], {})
+    fitted = adapter.fit([Sample(examples(DRUGS).sentences)])
     assert found.keys() == fitted.keys()
     assert all(torch.equal(value, fitted[name]) for name, value in found.items())
 
@@ -149,7 +150,7 @@ def test_only_what_has_changed_is_held_twice():
     rule = replace(RULE, layers=1)
     adapter = drug_adapter(rule)
     model = Model(known().tagger, known().params)
-    tagger, whole = add_head(model, Model(adapter.tagger, adapter.fit([Sample(DRUGS)])))
+    tagger, whole = add_heads(model, Model(adapter.tagger, adapter.fit([Sample(DRUGS)])))
     assert isinstance(tagger.encoder, EncoderWithCopies)
     changed = {name for names in tagger.encoder.changed for name in names}
     assert changed and all(n.startswith(("encoder.layer1.", "encoder.norm.")) for n in changed)
@@ -413,7 +414,7 @@ def test_text_must_not_end_up_tagged_all_over(monkeypatch):
         raise AdaptationRefused("all over")
 
     monkeypatch.setattr(checks, "check_text", everything)
-    monkeypatch.setattr(adapting, "_CHECKED", 4)
+    monkeypatch.setattr(judge, "_CHECKED", 4)
     with pytest.raises(AdaptationRefused, match="all over"):
         adapt_predictor(known(), DRUGS[:3], unlabelled=tiny.sentences("Disease"))
 
@@ -464,22 +465,22 @@ def test_a_mention_is_not_both_learnt_and_held_out(seed):
 def test_folds_are_scored_on_what_they_have_not_seen():
     adapter = drug_adapter(RULE)
     folded = cross_validate(adapter, Sample(DRUGS), 3)
-    assert (folded.large.learnt, folded.small.learnt) == (6, 3)
+    assert (folded.heads[0].large.learnt, folded.heads[0].small.learnt) == (6, 3)
     for params, held_out in folded.models:
         gold = [DRUGS[row].spans for row in held_out]
         found = find_spans(adapter, params, [DRUGS[row] for row in held_out])
         right = score(gold, found)
-        counts = folded.large.counts[held_out].sum(0)
+        counts = folded.heads[0].large.counts[held_out].sum(0)
         assert (right.tp, right.fp, right.fn) == tuple(counts)
     first = folded.models[0].held_out
     mentions = [len(s.spans) * (row not in first) for row, s in enumerate(DRUGS)]
-    assert folded.small.counts[:, [0, 2]].sum(1).tolist() == mentions
+    assert folded.heads[0].small.counts[:, [0, 2]].sum(1).tolist() == mentions
 
 
 def test_two_sentences_are_too_few_for_a_curve():
     fitted = []
     few = Sample(DRUGS[:2])
-    assert cross_validate(drug_adapter(RULE), few, 3, fitted.append).small is None
+    assert cross_validate(drug_adapter(RULE), few, 3, fitted.append).heads[0].small is None
     assert fitted == [1] * 80
 
 

@@ -14,9 +14,11 @@ from formats.command import Command
 import hardner
 from hardner import checkpoint
 from hardner.adapt import adapter as fitting
+from hardner.adapt import checks, workflow
+from hardner.adapt.checks import AdaptationRefused
 from hardner.cli import adapt as command
 from hardner.formats import Report, write
-from hardner.types import Document, Entity
+from hardner.types import Document, Entity, Sentence, Span
 
 PLAIN = tiny.sentences("Disease")[:5]
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -138,7 +140,7 @@ def test_a_single_mention_cannot_be_judged(call: Command, model: Path, tmp_path:
     [
         (["a stent/B-X"], ["--label", "Y"], "no mention is labelled 'Y'; the labels are X (1)"),
         (["a stent", "b"], [], "the sentences hold no mention at all; label at least one"),
-        (["a/B-X b/B-Y"], [], "the sentences have several labels, say which to learn: X (1), Y"),
+        (["a/B-X b/B-Y"], ["--label", "X", "--label", "Z"], "no mention is labelled 'Z'"),
         (["a/B-X b", "a b/B-X"], [], "it occurs twice and is labelled differently, 'a' and 'b'"),
     ],
 )
@@ -261,6 +263,7 @@ def test_ctrl_c_leaves_nothing(
     def interrupted(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
+    monkeypatch.setattr(command, "_LONG", 1e9)  # however slow the machine is
     owner, name = (fitting, "fit_samples") if where == "fitting" else (checkpoint, "save")
     monkeypatch.setattr(owner, name, interrupted)
     out = drugs.with_name("m")
@@ -268,6 +271,81 @@ def test_ctrl_c_leaves_nothing(
     assert (code, said) == (130, "")
     assert err == "interrupted; nothing was written\n"
     assert [path.name for path in drugs.parent.iterdir()] == [drugs.name]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_ctrl_c_in_cross_validation_keeps_the_first_model(
+    call: Command, model: Path, drugs: Path, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(command, "_LONG", 1e9)
+    monkeypatch.setattr(workflow, "cross_validate", interrupted)
+    out = drugs.with_name("m")
+    if there:
+        known().save(out)
+    code, said, err = call("adapt", drugs, "--out", out, "--model", model, "--force")
+    assert (code, said) == (130, "")
+    known_not = "holds the model, but which F1 to expect of it is not known"
+    assert err == f"interrupted; {out} {known_not}\n"
+    found = hardner.load(out)
+    assert found.labels == ("Drug",)
+    assert found.origins["Drug"].expected == ()
+
+
+def test_a_model_that_turns_out_worse_is_taken_back(
+    call: Command, model: Path, drugs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def worse(*_: object, **__: object) -> None:
+        raise AdaptationRefused("the model's own does better")
+
+    monkeypatch.setattr(workflow, "cross_validate", worse)
+    out = drugs.with_name("m")
+    assert call("adapt", drugs, "--out", out, "--model", model)[0] == 1
+    assert not out.exists()
+    known().save(out)
+    assert call("adapt", drugs, "--out", out, "--model", model, "--force")[0] == 1
+    assert hardner.load(out).labels == ("Gene", "Species")  # as it was
+
+
+def test_several_types_in_one_run(
+    call: Command, model: Path, drugs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = [
+        replace(s, spans=(*s.spans, *(x._replace(label="Agent") for x in s.spans))) for s in DRUGS
+    ]
+    write([Document("d", "", sentences=both)], path := drugs.with_name("both.jsonl"))
+    out = drugs.with_name("m")
+    options = ("adapt", path, "--model", model, "--out")
+    code, said, err = call(*options, out, "--test", drugs)
+    assert code == 0, err
+    lines = said.splitlines()
+    mentions = sum(len(s.spans) for s in DRUGS)
+    assert lines[0] == f"2 types: 9 sentences, {2 * mentions} mentions"
+    assert lines[1].startswith(f"Agent: {mentions} mentions in ")
+    assert lines[2].startswith("  expected F1: 0.")
+    assert any(line.startswith("test F1 of Drug: ") for line in lines)
+    assert hardner.load(out).labels == ("Agent", "Drug")
+    check = checks.check_spans
+
+    def refuse(gold: list[Sentence], found: list[list[Span]]) -> None:
+        if any(span.label == "Agent" for sentence in gold for span in sentence.spans):
+            raise AdaptationRefused("the adapted model tags nothing")
+        check(gold, found)
+
+    monkeypatch.setattr(checks, "check_spans", refuse)
+    code, said, _ = call(*options, drugs.with_name("n"), "--json")
+    report = json.loads(said)
+    assert code == command.SOME_LEFT_OUT
+    assert [(row["label"], row["outcome"]) for row in report["types"]] == [
+        ("Agent", "left out"),
+        ("Drug", "learnt"),
+    ]
+    assert report["types"][0]["reason"] == "the adapted model tags nothing"
+    assert hardner.load(drugs.with_name("n")).labels == ("Drug",)
+    code, said, _ = call(*options, drugs.with_name("o"), "--label", "Drug")
+    assert (code, said.splitlines()[0]) == (0, f"Drug: 9 sentences, {mentions} mentions")
 
 
 def test_no_model_folder(call: Command, drugs: Path) -> None:

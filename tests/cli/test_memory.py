@@ -24,7 +24,7 @@ def test_glibc_is_asked_and_no_other_system(platform: str, monkeypatch: pytest.M
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
     keep_freed_memory()
-    assert asked == ([(-3, 32 << 20), (-1, 1 << 30)] if platform == "linux" else [])
+    assert asked == ([(-3, 32 << 20), (-1, 1 << 30), (-8, 1)] if platform == "linux" else [])
 
 
 def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +40,7 @@ def test_glibc_takes_what_it_is_asked() -> None:
         pytest.skip("needs glibc")
     assert adjust(-3, 32 << 20) == 1
     assert adjust(-1, 1 << 30) == 1
+    assert adjust(-8, 1) == 1
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_the_evaluation_finds_what_users_get(
     (evaluated,) = found.predictions
 
     labels = {span.label for sentence in corpus.train for span in sentence.spans}
-    adapter = Adapter(model, TagSet("Drug", tuple(labels)), RULE)
+    adapter = Adapter(model, [TagSet("Drug", tuple(labels))], RULE)
     seed = (corpus.name, repr(shots), 0, made.seed)
     params = adapter.fit([Sample(corpus.train[:shots], seed)])
     users = Predictor(adapter.tagger, params, (0.6,))

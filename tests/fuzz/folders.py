@@ -36,7 +36,7 @@ from hardner.pretrain.masked import Pretraining
 from hardner.pretrain.run import PretrainingPlan, run_pretraining
 from hardner.scale import TagJob, tag_files
 from hardner.scale.resume import FinishedInputs, growing_file
-from hardner.tag.added_heads import add_head
+from hardner.tag.added_heads import add_heads
 from hardner.tag.predictor import Predictor
 from hardner.vectors import load_vectors
 
@@ -105,7 +105,7 @@ def _models(work: Path) -> list[Files]:
     noise = {n: p + 0.1 if "encoder" in n else p for n, p in plain.params.items()}
     one = plain.tagger.with_domains([replace(plain.tagger.tag_sets[0], domain="New")])
     first = {n: p[:, :1] if n.startswith("decoder") else p for n, p in noise.items()}
-    both = add_head(Model(plain.tagger, plain.params), Model(one, first))
+    both = add_heads(Model(plain.tagger, plain.params), Model(one, first))
     made = [predictor("bilstm"), predictor("bigru", decoder="softmax"), plain]
     made.append(Predictor(both.tagger, both.params))
     for number, one_of in enumerate(made):

@@ -1,11 +1,11 @@
-"""One way to fit a model to labelled sentences of a new type, for users and for every figure.
+"""One way to fit a model to labelled sentences of new types, for users and for every figure.
 
 `hardner adapt`, the evaluation, the benchmarks and the workbench all call `Adapter.fit`. It owns
 what a fit reads (labelled sentences, negative sentences, replaced mentions, unlabelled text), so
 that no caller can put them together wrongly.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import chain
@@ -13,24 +13,25 @@ from math import ceil
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from hardner.adapt.cached_layers import cache_lower_layers, cached_names, mean_decoder, upper_tagger
-from hardner.adapt.fit import OnStep, fit_samples
+from hardner.adapt.fit import OnStep, fit_samples, side_by_side
+from hardner.adapt.fitted import add_o_bias, average_params
 from hardner.adapt.recipe import Recipe, encoder_kind, o_bias_for, recipe_for
 from hardner.adapt.sample import (
+    Fold,
     Sample,
     can_be_judged,
     folds_of,
     negative_sentences,
     parts_of,
-    replace_mentions,
+    replaced_of,
 )
 from hardner.adapt.self_training import LONGEST_UNLABELLED
 from hardner.batch import Store
 from hardner.features import Ints
 from hardner.model.describe import load_model
-from hardner.model.layers import Params, part_of
+from hardner.model.layers import SCORING, Params, part_of
 from hardner.model.tagger import Model, copy_of_model
 from hardner.schemes import TagSet
 from hardner.seeds import seed_of
@@ -49,22 +50,26 @@ _USEFUL_HEAD_F1 = 0.5
 
 
 class Adapter:
-    """Fits a model to samples of a new type by a recipe."""
+    """Fits a model to samples of new types by a recipe: a head each, on one adapted encoder."""
 
     def __init__(
-        self, model: Model, tag_set: TagSet, recipe: Recipe, decoder: Params | None = None
+        self,
+        model: Model,
+        tag_sets: Sequence[TagSet],
+        recipe: Recipe,
+        decoders: Mapping[str, Params] | None = None,
     ) -> None:
         """Start from a model.
 
         Args:
             model: Its encoder is where every fit starts; it stays as it is.
-            tag_set: Of the new type.
+            tag_sets: Of the new heads; each sentence is labelled for all of them.
             recipe: How to fit.
-            decoder: A decoder [1, 1, ...] to start from, in place of a new one.
+            decoders: By domain, a decoder [1, 1, ...] to start from, in place of a new one.
         """
-        self.model, self.tag_set, self.recipe = model, tag_set, recipe
-        self._decoder = decoder or {}
-        target = model.tagger.with_domains([tag_set])
+        self.model, self.tag_sets, self.recipe = model, tuple(tag_sets), recipe
+        self._decoders = decoders or {}
+        target = model.tagger.with_domains(tag_sets)
         self.tagger = replace(target, decoder=recipe.decoder or target.decoder)
         self.device = next(iter(model.params.values())).device
         self._rows: dict[Sentence, int] = {}
@@ -83,12 +88,14 @@ class Adapter:
         decoder = {
             n: torch.cat([p[n] for p in fresh]).to(self.device) for n in fresh[0]
         }  # [M, ...]
-        given = self._decoder
         if self.recipe.start == "zero":
             decoder = {n: torch.zeros_like(p) for n, p in decoder.items()}
-        elif self.recipe.start == "mean" and len(self.tag_set.labels) == 1:
-            given = mean_decoder(*self.model) | given
-        decoder |= {n: p.expand_as(decoder[n]).clone() for n, p in given.items() if n in decoder}
+        for head, tag_set in enumerate(self.tag_sets):
+            given = self._decoders.get(tag_set.domain, {})
+            if self.recipe.start == "mean" and len(tag_set.labels) == 1:
+                given = mean_decoder(*self.model) | given
+            for name in given.keys() & decoder.keys():
+                decoder[name][:, head : head + 1, : given[name].shape[2]] = given[name]
         reads = {n: p for n, p in self.model.params.items() if part_of(n) in ("encoder", "frozen")}
         return reads | decoder
 
@@ -103,11 +110,25 @@ class Adapter:
         if not self.recipe.average_folds or any(sample.unlabelled for sample in samples):
             return fitted
         folds = [folds_of(sample) for sample in samples]
-        if not all(can_be_judged(s.sentences, f) for s, f in zip(samples, folds, strict=True)):
+        if not all(any(self.judged(s, f)) for s, f in zip(samples, folds, strict=True)):
             return fitted
         most = self.recipe.replacements
-        parts = (parts_of(sample, own, most) for sample, own in zip(samples, folds, strict=True))
+        pairs = zip(samples, folds, strict=True)
+        parts = (parts_of(sample, own, most, self.types) for sample, own in pairs)
         return average_params([fitted, *(self._fit(each) for each in zip(*parts, strict=True))])
+
+    def judged(self, sample: Sample, folds: Sequence[Fold]) -> list[bool]:
+        """Whether the folds can judge each head."""
+        return [can_be_judged(sample.sentences, folds, t.labels) for t in self.tag_sets]
+
+    @property
+    def types(self) -> list[tuple[str, ...]]:
+        """The labels of each head."""
+        return [tag_set.labels for tag_set in self.tag_sets]
+
+    def begins_with(self, label: str) -> bool:
+        """Whether the head of a label begins as one that was there."""
+        return any(label in t.labels and t.domain in self._decoders for t in self.tag_sets)
 
     def steps(self, sample: Sample) -> int:
         """How many a fit to a sample takes, without the folds."""
@@ -130,7 +151,7 @@ class Adapter:
             partial=self._rows_of(partial) if any(partial) else None,
             on_step=on_step,
         )
-        return add_o_bias(fitted, o_bias_for(self.recipe, labelled))
+        return add_o_bias(fitted, o_bias_for(self.recipe, labelled, self.tag_sets))
 
     def encode(self, samples: Sequence[Sample]) -> Store:
         """Encode all that fits to these samples read; fits to parts of them then need not."""
@@ -138,7 +159,7 @@ class Adapter:
         sentences = list(dict.fromkeys(parts))
         if self._store is not None and all(sentence in self._rows for sentence in sentences):
             return self._store
-        store = self.tagger.store(sentences, device=self.device)
+        store = self.tagger.store_for_all(sentences, self.device)
         # The layers that stay as they are read each sentence once, for all fits. Prototypes are
         # means of what the whole network says, so they need the sentences themselves.
         if self.recipe.layers and not self.recipe.prototypes:
@@ -159,22 +180,27 @@ class Adapter:
     def fit_groups(
         self, samples: Sequence[Sample], on_step: OnStep | None = None
     ) -> Iterator[tuple[Sequence[Sample], Params]]:
-        """Fit any number of samples, as many at once as suit the device.
-
-        A CPU is busy with one. A GPU takes equal groups that fit in its memory.
-        """
-        size = 1 if self.device.type == "cpu" else self._group_size(samples)
+        """Fit any number of samples: side by side on a CPU, in groups that fit on a GPU."""
+        if self.device.type == "cpu":
+            yield from side_by_side(self._fit_one, samples, on_step)
+            return
+        size = self._group_size(samples)
         for first in range(0, len(samples), size):
             some = samples[first : first + size]
             yield some, self.fit(some, on_step)
 
+    def _fit_one(self, sample: Sample, on_step: OnStep) -> tuple[list[Sample], Params]:
+        return [sample], self.fit([sample], on_step)
+
     @torch.no_grad()
-    def loss(self, params: Params, sentences: Sequence[Sentence]) -> float:
-        """The tagging loss of fitted parameters on labelled sentences."""
-        store = self.tagger.store(sentences, device=self.device)
+    def losses(self, params: Params, sentences: Sequence[Sentence]) -> list[float]:
+        """The tagging loss of each head of fitted parameters on labelled sentences."""
+        store = self.tagger.store_for_all(sentences, self.device)
         rows = torch.arange(len(sentences), device=self.device).unsqueeze(0)
         batch = store.batch(rows, store.widths(rows[0].cpu().numpy()))
-        return self.tagger.losses(params, batch, ["tag"])["tag"].item()
+        encoded = self.tagger.encoder(params, batch, SCORING)
+        found: list[float] = self.tagger.head_losses(params, encoded, batch).tolist()
+        return found
 
     @property
     def _negatives(self) -> Sequence[Sentence]:
@@ -185,8 +211,7 @@ class Adapter:
         bare = [replace(s, spans=(), rejected=(), state="") for s in sample.unlabelled]
         if sample.replaced is not None:
             return sample.sentences, bare, sample.replaced, sample.partial
-        seed = seed_of("swaps", *sample.seed)  # the word is hashed: published samples follow it
-        made = replace_mentions(sample.sentences, self.recipe.replacements, seed)
+        made = replaced_of(sample, self.recipe.replacements, self.types)
         return sample.sentences, bare, [each.sentence for each in made], sample.partial
 
     def _group_size(self, samples: Sequence[Sample]) -> int:
@@ -206,29 +231,42 @@ class Adapter:
         return equal_groups(len(samples), min(room, free // 2 // (_COPIES * each + 1)))
 
 
-def adapter_for(
-    predictor: Predictor, label: str, known: tuple[str, float] | None = None
-) -> Adapter:
-    """What fits a predictor to a new label, on its device.
+def adapters_for(
+    predictor: Predictor, labels: Sequence[str], known: Mapping[str, tuple[str, float]]
+) -> list[Adapter]:
+    """What fits a predictor to new labels, on its device: one adapter for those that begin alike.
 
     Fits start from the predictor's own encoder and its decoder for a ``known`` label that is good
-    at the new one (a name and its F1). Without such a label they start from the encoder that comes
-    with the predictor for new types.
+    at the new one (by new label, a name and its F1). Labels without such a one start from the
+    encoder that comes with the predictor for new types.
     """
-    start = copy_of_model(Model(predictor.tagger, predictor.params), 0)
-    scheme = start.tagger.tag_sets[0].scheme
-    domain = label
-    while domain in predictor.tagger.domains:
-        domain += "+"
-    tag_set = TagSet(domain, (label,), scheme)
-    decoder = _decoder_for(start, known[0]) if known and known[1] >= _USEFUL_HEAD_F1 else {}
-    if predictor.start and not decoder:
-        tagger, params = load_model(predictor.start)
-        start = Model(tagger, {name: p.to(predictor.device) for name, p in params.items()})
+    own = copy_of_model(Model(predictor.tagger, predictor.params), 0)
+    scheme = own.tagger.tag_sets[0].scheme
+    taken = set(predictor.tagger.domains)
+    decoders: dict[str, Params] = {}
+    ours: list[TagSet] = []
+    others: list[TagSet] = []
+    for label in labels:
+        domain = label
+        while domain in taken:
+            domain += "+"
+        taken.add(domain)
+        name, f1 = known.get(label, ("", 0.0))
+        if decoder := _decoder_for(own, name) if f1 >= _USEFUL_HEAD_F1 else {}:
+            decoders[domain] = decoder
+        group = ours if decoder or not predictor.start else others
+        group.append(TagSet(domain, (label,), scheme))
     # On a CPU, where a user waits for it, fewer and larger steps.
     preset = "quick" if predictor.device == "cpu" else "best"
-    recipe = recipe_for(preset, encoder_kind(start.tagger))
-    return Adapter(start, tag_set, recipe, decoder)
+    made = []
+    if ours:
+        recipe = recipe_for(preset, encoder_kind(own.tagger))
+        made.append(Adapter(own, ours, recipe, decoders))
+    if others and predictor.start:
+        tagger, params = load_model(predictor.start)
+        start = Model(tagger, {name: p.to(predictor.device) for name, p in params.items()})
+        made.append(Adapter(start, others, recipe_for(preset, encoder_kind(tagger))))
+    return made
 
 
 def _decoder_for(start: Model, label: str) -> Params:
@@ -245,30 +283,6 @@ def _decoder_for(start: Model, label: str) -> Params:
                 own[steps] = own[steps][..., tags]
             return own
     return {}
-
-
-def add_o_bias(params: Params, o_bias: NDArray[np.float64]) -> Params:
-    """The parameters of M samples, with a bias [M] added to the logit of ``O``."""
-    if not o_bias.any():
-        return params
-    bias = params["decoder.bias"].clone()  # [M, 1, C]
-    bias[..., 0] += torch.from_numpy(o_bias).to(bias).unsqueeze(1)
-    return params | {"decoder.bias": bias}
-
-
-def params_of_sample(params: Params, sample: int) -> Params:
-    """The parameters of one of M samples."""
-    return {n: p if p.shape[0] == 1 else p[sample : sample + 1] for n, p in params.items()}
-
-
-def average_params(fits: Sequence[Params]) -> Params:
-    """The mean of fits that began alike: weight averaging. What they share stays shared."""
-    first, *others = fits
-    found = dict(first)
-    for name, value in first.items():
-        if any(other[name] is not value for other in others):
-            found[name] = torch.stack([fit[name] for fit in fits]).mean(0)
-    return found
 
 
 def equal_groups(samples: int, most: int) -> int:

@@ -23,7 +23,9 @@ from hardner.types import Sentence
 
 LOWER = "table.lower"
 _SUBWORDS_AT_ONCE = 1 << 15
-"""Subwords that go through the lower layers at once, counting padding."""
+"""Subwords that are padded alike, counting padding."""
+_CPU_SUBWORDS = 1 << 11
+"""Those of them that go through the lower layers at once on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +96,19 @@ def cache_lower_layers(tagger: Tagger, params: Params, store: Store) -> Store:
         width = int(pieces.widths[rows].max())
         if width > limit:  # longer than the encoder's window: it fills several
             width = -(-width // limit) * limit
-        at = torch.from_numpy(rows).to(store.device)
-        windows = in_windows(pieces.gather(at, width).unsqueeze(0), limit)  # [1, W, P]
-        x = transformer.begin(own, windows, SCORING)
-        x = transformer.layers_on(own, x, padding_mask(windows > 0), range(upper.first), SCORING)
-        x = x.reshape(len(rows), width, -1)  # [B, P, D]
-        position = torch.arange(width, device=store.device)
-        there = position < pieces.lengths[at].unsqueeze(1)  # [B, P]
-        place = (1 + pieces.starts[at].unsqueeze(1) + position)[there]
-        table[place] = x[there].to(table.dtype)
+        size = len(rows) if store.device.type != "cpu" else max(1, _CPU_SUBWORDS // width)
+        # In parts of a like width, so that they are padded, and rounded, as the whole is.
+        for start in range(0, len(rows), size):
+            at = torch.from_numpy(rows[start : start + size]).to(store.device)
+            windows = in_windows(pieces.gather(at, width).unsqueeze(0), limit)  # [1, W, P]
+            x = transformer.begin(own, windows, SCORING)
+            mask = padding_mask(windows > 0)
+            x = transformer.layers_on(own, x, mask, range(upper.first), SCORING)
+            x = x.reshape(len(at), width, -1)  # [B, P, D]
+            position = torch.arange(width, device=store.device)
+            there = position < pieces.lengths[at].unsqueeze(1)  # [B, P]
+            place = (1 + pieces.starts[at].unsqueeze(1) + position)[there]
+            table[place] = x[there].to(table.dtype)
     places = torch.where(pieces.values > 0, torch.arange(1, flat + 1, device=store.device), 0)
     raised = copy(store)
     raised.streams = {

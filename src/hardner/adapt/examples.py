@@ -1,23 +1,26 @@
-"""The labelled sentences of a new type: from what users have, and what must hold to learn of it."""
+"""The labelled sentences of new types: from what users have, and what must hold to learn of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
+from hardner.adapt.sample import overlapping
 from hardner.errors import HardnerError
 from hardner.formats import Place, Report, read
 from hardner.schemes import longest_non_overlapping
 from hardner.seeds import seed_of
 from hardner.text import Problem, sentences
-from hardner.types import Document, Entity, Sentence
+from hardner.types import Document, Entity, Sentence, Span
 
 LabelledText = tuple[str, Iterable[tuple[int, int, str]]]
 """A text and its mentions: start and end in characters, and label."""
 LabelledData = str | Path | Iterable[Sentence | Document | LabelledText]
 """Whatever sentences may be learnt from: a file or folder in any format, or what is held."""
+Labels = str | Collection[str] | None
+"""What to learn: a label, several, or all there are."""
 UnlabelledData = str | Path | Iterable[Sentence | Document | str]
 """The same without labels; texts are enough."""
 
@@ -29,9 +32,12 @@ HARMLESS = ("is empty", "repeats another")
 
 @dataclass(frozen=True)
 class Examples:
-    """Sentences labelled with one label only, without duplicates."""
+    """Sentences labelled for some labels only, without duplicates.
 
-    label: str
+    Mentions of one label have no token in common; those of different labels may overlap.
+    """
+
+    labels: tuple[str, ...]
     sentences: tuple[Sentence, ...]
     notes: tuple[str, ...] = ()
     """Warnings for the user, a line each."""
@@ -39,10 +45,27 @@ class Examples:
     """Those that were labelled in part, with what is known of the label: to learn from, not to be
     judged on."""
 
-    @property
-    def mentions(self) -> int:
-        """In all of them."""
-        return sum(len(sentence.spans) for sentence in self.sentences)
+    def mentions(self, label: str) -> int:
+        """Of a label, in all of them."""
+        return sum(span.label == label for sentence in self.sentences for span in sentence.spans)
+
+    def of(self, label: str) -> tuple[Sentence, ...]:
+        """The sentences with the mentions of a label alone."""
+        return self.only([label]).sentences
+
+    def only(self, labels: Collection[str]) -> "Examples":
+        """The same with the mentions of some labels alone."""
+        bare = (
+            replace(s, spans=tuple(span for span in s.spans if span.label in labels))
+            for s in self.sentences
+        )
+        known = (_known_of(sentence, labels) for sentence in self.partial)
+        return replace(
+            self,
+            labels=tuple(label for label in self.labels if label in labels),
+            sentences=tuple(bare),
+            partial=tuple(s for s in known if s.spans or s.rejected),
+        )
 
 
 def labelled_items(
@@ -64,7 +87,7 @@ def labelled_items(
 
 def read_labelled(
     given: LabelledData,
-    label: str | None = None,
+    labels: Labels = None,
     *,
     format: str | None = None,
     encoding: str | None = None,
@@ -77,12 +100,13 @@ def read_labelled(
 
     Args:
         given: A path, or sentences, documents and pairs of a text and its mentions.
-        label: Only its mentions matter, if it is named.
+        labels: Only their mentions matter, if any are named.
         format: Of a path.
         encoding: Of a path, UTF-8 by default.
         report: Where to count what is left out.
     """
     report = Report() if report is None else report
+    wanted = _named(labels)
     path = str(given) if isinstance(given, str | Path) else None
     found: list[Sentence] = []
     wrong: list[Problem] = []
@@ -92,7 +116,7 @@ def read_labelled(
             continue
         problems: list[Problem] = []
         own = sentences(document, problems.append)
-        problems = [p for p in problems if _misleads(p, label)]
+        problems = [p for p in problems if _misleads(p, wanted)]
         found += [s for s in own if not any(_meets(s, p.entity) for p in problems)]
         wrong += problems
         for problem in problems:
@@ -107,9 +131,20 @@ def read_labelled(
     return found
 
 
-def _misleads(problem: Problem, label: str | None) -> bool:
+def _named(labels: Labels) -> tuple[str, ...] | None:
+    """The labels, each once; None for all."""
+    if labels is None:
+        return None
+    named = tuple(dict.fromkeys([labels] if isinstance(labels, str) else labels))
+    if not named or not all(isinstance(label, str) for label in named):
+        raise HardnerError(f"labels to learn are one name or several, got {labels!r}")
+    return named
+
+
+def _misleads(problem: Problem, labels: Collection[str] | None) -> bool:
     """Whether a sentence without this mention would teach something wrong."""
-    return label in (None, problem.entity.label) and problem.reason not in HARMLESS
+    asked = labels is None or problem.entity.label in labels
+    return asked and problem.reason not in HARMLESS
 
 
 def _document(given: Any, number: int) -> Document:
@@ -144,8 +179,8 @@ def read_unlabelled(given: UnlabelledData) -> Iterator[Sentence]:
         yield from (replace(s, spans=(), rejected=(), state="") for s in own if s.tokens)
 
 
-def examples(given: Iterable[Sentence], label: str | None = None) -> Examples:
-    """The sentences with their mentions of a label, which may be left out if it is the only one.
+def examples(given: Iterable[Sentence], labels: Labels = None) -> Examples:
+    """The sentences with their mentions of some labels, by default of all there are.
 
     Those that were not labelled to their end stand apart, and are left out where they say nothing
     of the label. Their order is their own, so that what is learnt does not depend on that of a
@@ -156,12 +191,12 @@ def examples(given: Iterable[Sentence], label: str | None = None) -> Examples:
     begun = [sentence for sentence in held if not sentence.is_done]
     if not filled:
         raise HardnerError("there is no labelled sentence")
-    chosen = _chosen(filled, label)
+    chosen = _chosen(filled, _named(labels))
     own = [
-        replace(s, spans=tuple(sorted({span for span in s.spans if span.label == chosen})))
+        replace(s, spans=tuple(sorted({span for span in s.spans if span.label in chosen})))
         for s in map(_agreeing, filled)
     ]
-    flat = [replace(s, spans=tuple(longest_non_overlapping(s.spans))) for s in own]
+    flat = [replace(s, spans=_flat(s.spans)) for s in own]
     once = _once(flat)
     telling = [s for s in (_known_of(s, chosen) for s in begun) if s.spans or s.rejected]
     partial = _merged(telling, once)
@@ -189,16 +224,22 @@ def examples(given: Iterable[Sentence], label: str | None = None) -> Examples:
     return Examples(chosen, tuple(dict.fromkeys(parts)), tuple(notes), said)
 
 
-def _chosen(sentences: Sequence[Sentence], label: str | None) -> str:
+def _chosen(sentences: Sequence[Sentence], labels: Collection[str] | None) -> tuple[str, ...]:
     seen = Counter(span.label for sentence in sentences for span in sentence.spans)
     listed = ", ".join(f"{name} ({count})" for name, count in sorted(seen.items()))
     if not seen:
         raise HardnerError("the sentences hold no mention at all; label at least one")
-    if label is None and len(seen) > 1:
-        raise HardnerError(f"the sentences have several labels, say which to learn: {listed}")
-    if label is not None and label not in seen:
-        raise HardnerError(f"no mention is labelled {label!r}; the labels are {listed}")
-    return label if label is not None else next(iter(seen))
+    for label in labels or ():
+        if label not in seen:
+            raise HardnerError(f"no mention is labelled {label!r}; the labels are {listed}")
+    return tuple(sorted(seen if labels is None else labels))
+
+
+def _flat(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Without those that lie in or across a longer one of their label."""
+    labels = {span.label for span in spans}
+    kept = [longest_non_overlapping([s for s in spans if s.label == one]) for one in labels]
+    return tuple(sorted(chain.from_iterable(kept)))
 
 
 def _once(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
@@ -221,11 +262,11 @@ def _agreeing(sentence: Sentence) -> Sentence:
     return replace(sentence, rejected=()) if sentence.is_done else sentence
 
 
-def _known_of(sentence: Sentence, label: str) -> Sentence:
-    """What a sentence that was labelled in part says of a label."""
-    spans = longest_non_overlapping(sorted({s for s in sentence.spans if s.label == label}))
-    rejected = {span for span in sentence.rejected if span.label == label}
-    return replace(sentence, spans=tuple(spans), rejected=tuple(sorted(rejected)), offsets=None)
+def _known_of(sentence: Sentence, labels: Collection[str]) -> Sentence:
+    """What a sentence that was labelled in part says of some labels."""
+    spans = _flat(sorted({s for s in sentence.spans if s.label in labels}))
+    rejected = {span for span in sentence.rejected if span.label in labels}
+    return replace(sentence, spans=spans, rejected=tuple(sorted(rejected)), offsets=None)
 
 
 def _merged(begun: Iterable[Sentence], done: Iterable[Sentence]) -> list[Sentence]:
@@ -240,7 +281,7 @@ def _merged(begun: Iterable[Sentence], done: Iterable[Sentence]) -> list[Sentenc
             continue
         first = found.get(sentence.tokens, sentence)
         spans = tuple(sorted({*first.spans, *sentence.spans}))
-        if len(longest_non_overlapping(spans)) < len(spans):
+        if len(_flat(spans)) < len(spans):
             raise HardnerError(_differ(first, sentence))
         rejected = tuple(sorted({*first.rejected, *sentence.rejected}))
         both = replace(first, spans=spans, rejected=rejected)
@@ -258,12 +299,13 @@ def _differ(first: Sentence, other: Sentence) -> str:
 
 def _cut(sentence: Sentence) -> Iterator[Sentence]:
     """A sentence in parts of at most `LONGEST_LEARNT` words, cut where no mention stands."""
+    whole = [(own[0].start, max(s.end for s in own)) for own in overlapping(sentence.spans)]
     start = 0
     while start < len(sentence):
         end = start + LONGEST_LEARNT
-        for span in sentence.spans:
-            if span.start < end < span.end:
-                end = span.start if span.start > start else span.end
+        for first, last in whole:
+            if first < end < last:
+                end = first if first > start else last
         spans, rejected = (
             tuple(
                 s._replace(start=s.start - start, end=s.end - start)
@@ -278,8 +320,12 @@ def _cut(sentence: Sentence) -> Iterator[Sentence]:
 
 
 def _said(sentence: Sentence) -> str:
-    words = [" ".join(sentence.tokens[s.start : s.end]) for s in sentence.spans]
-    return " + ".join(map(repr, words)) or "nothing"
+    labels = len({span.label for span in sentence.spans}) > 1
+    words = [
+        repr(" ".join(sentence.tokens[s.start : s.end])) + f" as {s.label}" * labels
+        for s in sentence.spans
+    ]
+    return " + ".join(words) or "nothing"
 
 
 def _where(sentence: Sentence) -> str:

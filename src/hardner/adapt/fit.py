@@ -1,10 +1,12 @@
 """The training loop of adaptation: many samples fitted at once, on a GPU by CUDA graphs."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from math import ceil
-from typing import NamedTuple
+from threading import Event, Lock
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -36,6 +38,45 @@ _LENGTH_JITTER = 0.3
 batch would hold the same sentences in every pass."""
 _GRAPH_SHAPES = 3
 """Batch shapes of a fit on a GPU, at most: each is captured as a CUDA graph of its own."""
+
+
+_SIDE_BY_SIDE = min(2, torch.get_num_threads())
+"""Fits that are computed at once on a CPU, each in a thread; more of them would fill its memory."""
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def side_by_side(
+    compute: Callable[[_Item, OnStep], _Result],
+    items: Sequence[_Item],
+    on_step: OnStep | None = None,
+) -> Iterator[_Result]:
+    """What a function makes of each item, in order, some of them at once.
+
+    Each is computed with one thread, so what comes out is the same. When it is closed or
+    interrupted, those that run stop at their next step.
+    """
+    stopped, alone = Event(), Lock()
+
+    def count(models: int) -> None:
+        if stopped.is_set():
+            raise CancelledError
+        with alone:
+            if on_step:
+                on_step(models)
+
+    def computed(item: _Item) -> _Result:
+        with one_thread():
+            return compute(item, count)
+
+    if min(_SIDE_BY_SIDE, len(items)) < 2:
+        yield from map(computed, items)
+        return
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        try:
+            yield from pool.map(computed, items)
+        finally:
+            stopped.set()
 
 
 @contextmanager
@@ -94,7 +135,8 @@ def fit_samples(
     if recipe.layers:
         tagger = upper_tagger(tagger, params, recipe.layers)
         store = cache_lower_layers(tagger, params, store)
-        params = {n: p for n, p in params.items() if n not in cached_names(tagger)}
+        cached = frozenset(cached_names(tagger))
+        params = {n: p for n, p in params.items() if n not in cached}
     learnt = rows if replaced is None else np.concatenate((rows, replaced), axis=1)
     inner = recipe.inner(rows.shape[1])
     fits = _Fits(tagger, params, store, learnt, recipe, seeds, negatives, inner, partial)
@@ -152,11 +194,17 @@ class _Fits(NamedTuple):
         values = [current[name] for name in moving]
         run = CudaGraphRunner(values + list(state.values()))
         in_place = inner.optimizer.rule == "adamw"  # torch's fused kernel moves them itself
-        mode = Mode(recipe.dropout)
+        on_cpu = store.device.type == "cpu"
+        own = torch.Generator() if on_cpu else None  # fits may run side by side
+        mode = Mode(recipe.dropout, generator=own)
         averaged = int(recipe.iterate_averaging * inner.steps)
         sums = [torch.zeros_like(value) for value in values]
         for step, (drawn, widths) in enumerate(zip(order, batch_widths(store, order), strict=True)):
-            torch.manual_seed(seed_of("dropout", step, *seeds))
+            draws = seed_of("dropout", step, *seeds)
+            if own:
+                own.manual_seed(draws)
+            else:
+                torch.manual_seed(draws)
 
             def compute(
                 rate: Tensor, drawn: Tensor, widths: dict[str, int] = widths
@@ -176,12 +224,13 @@ class _Fits(NamedTuple):
                 torch._foreach_add_(sums, values)
             if on_step:
                 on_step(len(rows) // recipe.restarts)
-        found = [total / averaged for total in sums] if averaged else values
+        found = [total.div_(averaged) for total in sums] if averaged else values
         return current | dict(zip(moving, found, strict=True))
 
     def order(self, steps: int, labels: TeacherLabels | None) -> tuple[Ints, int]:
         """Rows of each step, [steps, M, B], and how many at the end of B are unlabelled."""
-        widths, size = self.store.tags.widths, self.recipe.batch
+        widths = self.store.tags.widths
+        size = self.recipe.batch_of(self.store.heads)
         parts = [length_batches(self.rows, widths, steps, size, self.seeds)]
         if self.recipe.negatives and self.negatives is not None:
             draws = [np.random.default_rng(seed) for seed in self.seeds]

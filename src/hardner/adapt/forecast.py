@@ -1,7 +1,8 @@
-"""What F1 to expect, from cross-validation inside the labelled sentences; what is refused.
+"""What F1 to expect, from cross-validation inside the labelled sentences.
 
 For each fold a model is fitted to all others and scored on it. One further model is fitted to the
-first fold alone and scored on the others: a second point of the learning curve.
+first fold alone and scored on the others: a second point of the learning curve. All types share the
+folds and their models; each is judged by itself.
 
 Held-out counts of true positives, false positives and false negatives, a row a sentence, are
 resampled by the Bayesian bootstrap. One imaginary sentence of random quality is always among them:
@@ -13,23 +14,24 @@ the F1 from the number of sentences learnt to another,
 with a prior on its exponent from published learning curves, updated by the model's own curve.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hardner.adapt.adapter import Adapter, params_of_sample
+from hardner.adapt.adapter import Adapter
 from hardner.adapt.fit import OnStep
-from hardner.adapt.sample import Fold, Sample, can_be_judged, folds_of, parts_of
-from hardner.errors import HardnerError
+from hardner.adapt.fitted import params_of_sample
+from hardner.adapt.sample import Fold, Sample, folds_of, parts_of
 from hardner.model.layers import Params
 from hardner.tag.predictor import Predictor
 from hardner.tag.thresholds import PrecisionRecallCurve
 from hardner.types import Sentence, Span
 
-_Floats = NDArray[np.float64]
+ScoreCounts = NDArray[np.float64]
 DRAWS = 2000
 INTERVAL_LEVEL = 0.9
 """Probability that an interval should hold."""
@@ -39,10 +41,6 @@ _LUCK = 0.25
 """Deviation of log(1 - F1) between samples of n sentences, times sqrt(n)."""
 _BEST = 0.995
 """Cap on F1, so that log(1 - F1) is finite."""
-SURE = 0.9
-"""An adaptation is refused if an existing label is better with at least this probability."""
-USEFUL = 0.2
-"""An existing label with a lower F1 is no alternative."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, draws: _Floats) -> "Interval":
+    def of(cls, draws: ScoreCounts) -> "Interval":
         """The mean and the central `INTERVAL_LEVEL` of the draws."""
         low, high = np.quantile(draws, ((1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2))
         return cls(float(draws.mean()), float(low), float(high))
@@ -65,7 +63,7 @@ class HeldOutScores:
     """Scores of models on sentences held out from them."""
 
     learnt: float
-    counts: _Floats
+    counts: ScoreCounts
     """True positives, false positives, false negatives of each sentence [K, 3]; zeros if not held
     out."""
 
@@ -77,14 +75,21 @@ class FoldModel(NamedTuple):
     held_out: list[int]
 
 
-@dataclass(frozen=True)
-class CrossValidation:
-    """What the folds showed."""
+class HeadScores(NamedTuple):
+    """What the folds showed of one head."""
 
     large: HeldOutScores
     """Of models fitted to most of the sentences."""
     small: HeldOutScores | None
     """Of the model fitted to one fold; None where a fold is as large as the rest."""
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """What the folds showed."""
+
+    heads: list[HeadScores | None]
+    """None where too few sentences hold a mention of a head to hold any out."""
     models: list[FoldModel]
     """Those fitted to most of the sentences."""
 
@@ -97,9 +102,10 @@ def cross_validate(
     ``on_step`` is called as by `Adapter.fit`.
     """
     sentences, (forward, back) = sample.sentences, _both_ways(sample, folds)
-    if not can_be_judged(sentences, forward):
+    judged = adapter.judged(sample, forward)
+    if not any(judged):
         return None
-    parts = parts_of(sample, [*forward, *back], adapter.recipe.replacements)
+    parts = parts_of(sample, [*forward, *back], adapter.recipe.replacements, adapter.types)
     # One fit a fold: restarts would triple the time and hardly change what is expected.
     adapter.encode([sample])
     once = adapter.with_recipe(replace(adapter.recipe, restarts=1, average_folds=False))
@@ -107,9 +113,11 @@ def cross_validate(
     for some, params in once.fit_groups(parts, on_step):
         fitted += [params_of_sample(params, i) for i in range(len(some))]
     ahead, behind = fitted[: len(forward)], fitted[len(forward) :]
+    large = _held_out_scores(adapter, sentences, forward, ahead)
+    small = _held_out_scores(adapter, sentences, back, behind) if back else []
+    pairs = zip_longest(large, small)
     return CrossValidation(
-        _held_out_scores(adapter, sentences, forward, ahead),
-        _held_out_scores(adapter, sentences, back, behind) if back else None,
+        [HeadScores(*pair) if can else None for can, pair in zip(judged, pairs, strict=True)],
         [FoldModel(p, f.held_out) for p, f in zip(ahead, forward, strict=True)],
     )
 
@@ -123,7 +131,7 @@ def _both_ways(sample: Sample, folds: int) -> tuple[list[Fold], list[Fold]]:
 def count_steps(adapter: Adapter, sample: Sample, folds: int) -> int:
     """How many steps a fit to all sentences and its cross-validation take."""
     own, (forward, back) = adapter.steps(sample), _both_ways(sample, folds)
-    if not can_be_judged(sample.sentences, forward):
+    if not any(adapter.judged(sample, forward)):
         return own
     return own + sum(adapter.recipe.inner(len(f.train)).steps for f in (*forward, *back))
 
@@ -134,33 +142,46 @@ def find_spans(adapter: Adapter, params: Params, sentences: Sequence[Sentence]) 
     return [[span for span, _ in spans] for spans in predictor.spans(sentences)]
 
 
-def held_out_curve(
+def held_out_curves(
     adapter: Adapter,
     sentences: Sequence[Sentence],
     models: Sequence[FoldModel],
-    temperature: float,
-) -> PrecisionRecallCurve:
-    """Precision and recall at every threshold, from what the models of the folds find held out."""
+    temperatures: Sequence[float],
+) -> dict[str, PrecisionRecallCurve]:
+    """By label, precision and recall at every threshold, as the models of the folds find it."""
     gold: list[Sequence[Span]] = []
     found: list[list[tuple[Span, float]]] = []
     for params, rows in models:
-        predictor = Predictor(adapter.tagger, params, (temperature,), str(adapter.device))
+        predictor = Predictor(adapter.tagger, params, tuple(temperatures), str(adapter.device))
         held_out = [sentences[row] for row in rows]
         gold += [sentence.spans for sentence in held_out]
         found += predictor.spans(held_out)
-    return PrecisionRecallCurve.of(gold, found)
+    curves = {}
+    for label in (label for tag_set in adapter.tag_sets for label in tag_set.labels if models):
+        own = [[(span, score) for span, score in spans if span.label == label] for spans in found]
+        curves[label] = PrecisionRecallCurve.of(of_labels(gold, [label]), own)
+    return curves
 
 
 def _held_out_scores(
     adapter: Adapter, sentences: Sequence[Sentence], folds: Sequence[Fold], fitted: Sequence[Params]
-) -> HeldOutScores:
-    counts = np.zeros((len(sentences), 3))
+) -> list[HeldOutScores]:
+    """Of each head."""
+    counts = np.zeros((len(adapter.tag_sets), len(sentences), 3))
     for fold, params in zip(folds, fitted, strict=True):
         held_out = [sentences[row] for row in fold.held_out]
         found = find_spans(adapter, params, held_out)
-        counts[fold.held_out] = count_spans([s.spans for s in held_out], found)
+        gold = [sentence.spans for sentence in held_out]
+        for own, tag_set in zip(counts, adapter.tag_sets, strict=True):
+            pair = (of_labels(spans, tag_set.labels) for spans in (gold, found))
+            own[fold.held_out] = count_spans(*pair)
     learnt = sum(len(fold.train) for fold in folds) / len(folds)
-    return HeldOutScores(learnt, counts)
+    return [HeldOutScores(learnt, own) for own in counts]
+
+
+def of_labels(spans: Sequence[Sequence[Span]], labels: Collection[str]) -> list[list[Span]]:
+    """Of each sentence, the spans of some labels."""
+    return [[span for span in own if span.label in labels] for own in spans]
 
 
 def count_spans(
@@ -210,13 +231,13 @@ def forecast(
     return Forecast(f1, Interval.of(now - then), more, float(b.mean()))
 
 
-def f1_of(counts: _Floats) -> float:
+def f1_of(counts: ScoreCounts) -> float:
     """Micro F1 of counts [K, 3]; 0 where nothing is right."""
     tp, fp, fn = counts.sum(0).tolist()
     return float(2 * tp / (2 * tp + fp + fn)) if tp else 0.0
 
 
-def _exponent(learnt: list[float], missed: _Floats, rng: np.random.Generator) -> _Floats:
+def _exponent(learnt: list[float], missed: ScoreCounts, rng: np.random.Generator) -> ScoreCounts:
     """Draws of b from its posterior: prior and measured slope weighted by their precision."""
     mean, deviation = EXPONENT
     if len(learnt) == 2 and learnt[1] < learnt[0]:
@@ -230,7 +251,7 @@ def _exponent(learnt: list[float], missed: _Floats, rng: np.random.Generator) ->
     return np.maximum(rng.normal(mean, deviation, DRAWS), 0.0)
 
 
-def resampled(counts: _Floats, seed: int = 0) -> _Floats:
+def resampled(counts: ScoreCounts, seed: int = 0) -> ScoreCounts:
     """Bootstrap draws of F1 from counts [N, K, 3], paired between the N models: [N, DRAWS]."""
     tp, fp, fn = np.moveaxis(np.asarray(counts, np.float64), -1, 0)  # [N, K]
     right, every = 2 * tp, 2 * tp + fp + fn
@@ -243,68 +264,7 @@ def resampled(counts: _Floats, seed: int = 0) -> _Floats:
     shape = max((len(there) - 1) / (len(there) + 1), 0.25)
     weights = rng.gamma(shape, 1 / shape, (len(there), DRAWS))
     usual = weight * every[:, there].mean(1, keepdims=True).clip(min=1e-9)  # [N, DRAWS]
-    found: _Floats = (right[:, there] @ weights + fancied * usual) / (
+    found: ScoreCounts = (right[:, there] @ weights + fancied * usual) / (
         every[:, there] @ weights + usual
     )
     return found
-
-
-class AdaptationRefused(HardnerError):
-    """An adaptation that would do harm, and why."""
-
-
-def check_finite(fitted: Sequence[Params]) -> None:
-    """Refuse parameters that are NaN or infinite."""
-    for params in fitted:
-        for name, value in params.items():
-            if not bool(value.isfinite().all()):
-                raise AdaptationRefused(
-                    f"learning diverged ({name} is not finite); try another --seed"
-                )
-
-
-def check_loss(before: float, after: float) -> None:
-    """Refuse a fit whose loss on its own sentences did not fall."""
-    if not after < before:
-        said = f"the loss on the sentences went from {before:.3g} to {after:.3g}"
-        raise AdaptationRefused(f"learning diverged: {said}; try another --seed")
-
-
-def check_spans(gold: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> None:
-    """Refuse a model that tags nothing, or nearly everything, in the sentences it learnt."""
-    words = sum(map(len, gold))
-    right = sum(s.end - s.start for sentence in gold for s in sentence.spans)
-    said = sum(s.end - s.start for spans in found for s in spans)
-    if not said:
-        raise AdaptationRefused(
-            "the adapted model tags nothing, not even the mentions it learnt from"
-        )
-    if 2 * said > words + right:
-        shares = f"{said / words:.0%} of the words where {right / words:.0%} are right"
-        raise AdaptationRefused(f"the adapted model tags nearly everything: {shares}")
-
-
-def check_text(text: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> None:
-    """Refuse a model that tags most words of unlabelled text."""
-    words = sum(map(len, text))
-    said = sum(s.end - s.start for spans in found for s in spans)
-    if 2 * said > words:
-        raise AdaptationRefused(
-            f"the adapted model tags {said / words:.0%} of the words of unlabelled text"
-        )
-
-
-def chance_of(counts: _Floats, large: HeldOutScores, seen: Forecast, seed: int = 0) -> float:
-    """The probability that an existing label beats the adapted model."""
-    theirs, ours = resampled(np.stack([counts, large.counts]), seed)
-    grown = (len(counts) / large.learnt) ** -seen.exponent
-    return float((theirs > 1 - (1 - ours) * grown).mean())
-
-
-def check_better(label: str, f1: float, chance: float, seen: Forecast) -> None:
-    """Refuse an adaptation that is almost surely worse than an existing label."""
-    if chance >= SURE and f1 > max(seen.f1.value, USEFUL):
-        raise AdaptationRefused(
-            f"the model's own {label} does better on these sentences as it is: F1 {f1:.2f}, "
-            f"adapted {seen.f1.value:.2f} expected; use it, or force the adaptation"
-        )

@@ -17,6 +17,7 @@ from hardner.model.encoders import PieceEncoder, WordEncoder
 from hardner.model.huggingface import BertEncoder
 from hardner.model.runtime import Precision
 from hardner.model.tagger import Tagger
+from hardner.schemes import TagSet
 from hardner.types import Sentence
 
 
@@ -32,6 +33,10 @@ class SelfTraining:
     """Unlabelled sentences of a step."""
     pseudo_label_weight: float = 1.0
     """Weight of an unlabelled sentence beside that of a labelled one."""
+
+
+_MORE_A_TYPE = 2
+"""Sentences that a step learns from beside, for each further type."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,10 @@ class Recipe:
     average_folds: bool = False
     """Whether `hardner adapt` averages the fit to all sentences with those of cross-validation,
     which have been paid for, in place of restarts."""
+
+    def batch_of(self, types: int) -> int:
+        """Sentences of a step that learns several types: more, so that it sees each of them."""
+        return min(self.batch + _MORE_A_TYPE * (types - 1), 2 * self.batch)
 
     def inner(self, sentences: int) -> InnerLoop:
         """Steps, rate and the like for a number of sentences."""
@@ -215,16 +224,19 @@ def encoder_kind(tagger: Tagger) -> str:
     return "bert" if isinstance(tagger.encoder, BertEncoder) else "other"
 
 
-def o_bias_for(recipe: Recipe, samples: Sequence[Sequence[Sentence]]) -> NDArray[np.float64]:
-    """What is added to the logit of ``O`` after fitting to each sample, [M].
+def o_bias_for(
+    recipe: Recipe, samples: Sequence[Sequence[Sentence]], tag_sets: Sequence[TagSet]
+) -> NDArray[np.float64]:
+    """What is added to each head's logit of ``O`` after fitting to each sample, [M, D].
 
     Sentences with two mentions count beside the given ones, because a few sentences say little
     about how close together mentions stand.
     """
-    found = []
-    for sentences in samples:
-        mentions = [len(sentence.spans) for sentence in sentences]
-        density = (sum(mentions) + 2.0) / (sum(count > 0 for count in mentions) + 1.0)
-        bias = recipe.o_bias_density / density**2 + recipe.o_bias
-        found.append(bias - recipe.o_bias_size / len(sentences))
-    return np.array(found)
+    found = np.zeros((len(samples), len(tag_sets)))
+    for row, sentences in enumerate(samples):
+        for head, tag_set in enumerate(tag_sets):
+            mentions = [sum(m.label in tag_set.labels for m in s.spans) for s in sentences]
+            density = (sum(mentions) + 2.0) / (sum(count > 0 for count in mentions) + 1.0)
+            bias = recipe.o_bias_density / density**2 + recipe.o_bias
+            found[row, head] = bias - recipe.o_bias_size / len(sentences)
+    return found

@@ -27,7 +27,7 @@ from hardner.model import crf
 from hardner.model.crf_forward import FLOOR
 from hardner.model.decoders import FORBIDDEN, UNSHOWN, DecoderKind, Emissions, tag_loss
 from hardner.model.layers import SCORING, Mode, Params, mask_of, mean_over
-from hardner.model.tagger import Tagger
+from hardner.model.tagger import Tagger, sum_of_heads
 from hardner.seeds import seed_of
 from hardner.types import Sentence
 
@@ -99,20 +99,24 @@ class TeacherLabels:
     rows: Ints
     """Of a store, [M, N]; -1 for none."""
     labels: SoftLabels
-    """Of each row of the store, [M, sentences + 1, ...]; the last one is for none."""
+    """Of each row of the store, by all D heads, [M * D, sentences + 1, ...]; the last one is for
+    none."""
 
     def repeat(self, times: int) -> "TeacherLabels":
         """Each sample's labels repeated in a row, for its restarts."""
         tags, steps = (
-            value.repeat_interleave(times, 0) if times > 1 else value
+            value.unflatten(0, (len(self.rows), -1)).repeat_interleave(times, 0).flatten(0, 1)
+            if times > 1
+            else value
             for value in (self.labels.tags, self.labels.steps)
         )
         return TeacherLabels(np.repeat(self.rows, times, 0), SoftLabels(tags, steps))
 
     def of(self, rows: Tensor, batch: Batch) -> SoftLabels:
         """The labels of rows [M, U], padded as the batch whose last sentences they are."""
-        task = torch.arange(len(rows), device=rows.device).unsqueeze(1)  # [M, 1]
-        tags = self.labels.tags[task, rows]  # [M, U, longest, C]
+        rows = rows.repeat_interleave(batch.heads, 0) if batch.heads > 1 else rows
+        task = torch.arange(len(rows), device=rows.device).unsqueeze(1)  # [M * D, 1]
+        tags = self.labels.tags[task, rows]  # [M * D, U, longest, C]
         wider = batch.tags.shape[-1] - tags.shape[2]
         return SoftLabels(pad(tags, (0, 0, 0, wider)), self.labels.steps[task, rows])
 
@@ -138,7 +142,8 @@ class TeacherLabels:
             labelled = replace(batch, tags=batch.tags[:, first], partial=partial)
             hard = tag_loss(tagger.decoder, own, labelled)
             soft = soft_label_loss(tagger.decoder, other, self.of(rows, batch))
-            return {"tag": (known * hard + more * soft) / (known + more)}
+            both = (known * hard + more * soft) / (known + more)
+            return {"tag": sum_of_heads(both, batch)}
 
         return losses
 
@@ -147,17 +152,19 @@ class TeacherLabels:
 def label_by_teacher(tagger: Tagger, params: Params, store: Store, rows: Ints) -> TeacherLabels:
     """The soft labels that each sample's parameters give its rows [M, N] of the store."""
     tags, device = tagger.tags, store.device
-    like = params["decoder.weight"]
+    like, heads = params["decoder.weight"], store.heads
     sentences, longest = len(store.tags.widths), int(store.tags.widths[rows].max())
+    tasks = len(rows) * heads
     every = SoftLabels(
-        like.new_zeros(len(rows), sentences, longest, tags),
-        like.new_zeros(len(rows), sentences, tags + 1, tags + 1),
+        like.new_zeros(tasks, sentences, longest, tags),
+        like.new_zeros(tasks, sentences, tags + 1, tags + 1),
     )
-    task = torch.arange(len(rows), device=device).unsqueeze(1)  # [M, 1]
+    task = torch.arange(tasks, device=device).unsqueeze(1)  # [M * D, 1]
     for some in _alike(store, rows):
         at = torch.from_numpy(some).to(device)
         batch = store.batch(at, store.widths(some.ravel()))
         found = soft_labels(tagger.emissions(params, tagger.encoder(params, batch, SCORING), batch))
+        at = at.repeat_interleave(heads, 0) if heads > 1 else at
         wide = min(longest, found.tags.shape[2])
         every.tags[task, at, :wide] = found.tags[:, :, :wide].to(like.dtype)
         every.steps[task, at] = found.steps.to(like.dtype)

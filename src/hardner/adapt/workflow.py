@@ -1,78 +1,46 @@
-"""A few labelled sentences of a new type -> a predictor for it, and what to expect of it.
+"""A few labelled sentences of new types -> a predictor for them, and what to expect of it.
 
-An adaptation that collapsed, diverged or is worse than a label that the model has already is
-refused (`hardner.adapt.checks`).
+All types are learnt in one fit. Each is then judged by itself: one that collapsed, diverged or is
+worse than a label that the model has already is left out (`hardner.adapt.checks`), and takes
+nothing from the others.
 """
 
+import json
 import time
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from functools import reduce
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hardner.adapt import forecast as checks
-from hardner.adapt.adapter import Adapter, adapter_for, average_params
+from hardner.adapt.adapter import Adapter, adapters_for
+from hardner.adapt.checks import AdaptationRefused
 from hardner.adapt.examples import (
     Examples,
     LabelledData,
+    Labels,
     UnlabelledData,
     examples,
     read_labelled,
     read_unlabelled,
 )
 from hardner.adapt.fit import OnStep, one_thread
-from hardner.adapt.forecast import (
-    CrossValidation,
-    Forecast,
-    count_spans,
-    count_steps,
-    cross_validate,
-    f1_of,
-    find_spans,
-    forecast,
-    held_out_curve,
-)
+from hardner.adapt.fitted import average_params
+from hardner.adapt.forecast import count_steps, cross_validate
+from hardner.adapt.judge import Fit, Judge, JudgedHead
+from hardner.adapt.prior import PriorScores, hashes_of
+from hardner.adapt.report import AdaptationReport, TypeReport
 from hardner.adapt.sample import FOLDS, Sample
 from hardner.adapt.self_training import usable_sentences
 from hardner.errors import HardnerError
 from hardner.formats import Report
-from hardner.model.encoders import EncoderWithCopies
-from hardner.model.layers import Params
 from hardner.model.tagger import Model
-from hardner.seeds import seed_of
-from hardner.tag.added_heads import add_head
-from hardner.tag.calibration import best_temperature, loss_of
+from hardner.tag.heads import Heads
+from hardner.tag.origin import Origin, data_hash, today, versions
 from hardner.tag.predictor import Predictor
 from hardner.types import Progress, Sentence
 
-_CHECKED = 200
-"""Unlabelled sentences that are tagged to see that not nearly everything is a mention."""
-_CHECKED_LOSS = 50
-"""Sentences whose loss must have fallen, computed at once."""
 _MOST_UNLABELLED = {"cpu": 300, "cuda": 1200}
 """Unlabelled sentences that are learnt from, at most."""
-_TEMPERATURE_PRIOR = 10
-"""A temperature of 1 counts as much as so many held-out mentions."""
-
-
-@dataclass(frozen=True)
-class AdaptationReport:
-    """What was learnt from, and what to expect."""
-
-    label: str
-    sentences: int
-    mentions: int
-    expected: Forecast | None
-    """None where there are too few mentions to hold any out."""
-    known: tuple[str, float] | None
-    """The model's own label that does best on the sentences as it is, and its F1."""
-    seconds: float
-    unlabelled: int = 0
-    """Sentences without labels that were learnt from as well."""
-    notes: tuple[str, ...] = ()
-    """What the user should know, a line each."""
 
 
 class AdaptationResult(NamedTuple):
@@ -86,7 +54,7 @@ class AdaptationResult(NamedTuple):
 def adapt_predictor(
     predictor: Predictor,
     labelled: LabelledData,
-    label: str | None = None,
+    labels: Labels = None,
     *,
     unlabelled: UnlabelledData | None = None,
     keep: bool = False,
@@ -94,14 +62,15 @@ def adapt_predictor(
     seed: int = 0,
     force: bool = False,
     on_progress: Progress | None = None,
+    on_model: Callable[[AdaptationResult], object] | None = None,
 ) -> AdaptationResult:
-    """Fit a predictor to the mentions of a label.
+    """Fit a predictor to the mentions of some labels, all in one fit.
 
     Args:
         predictor: Where to start.
         labelled: A file, or sentences, documents or pairs of a text and its mentions; best with
-            some sentences without a mention.
-        label: Whose mentions to learn; it may be left out where there is one only.
+            some sentences without a mention. Each is taken to be labelled for all of the labels.
+        labels: Whose mentions to learn; by default those of all labels.
         unlabelled: More of the same kind of text, to learn from as well. What is expected is
             measured without it.
         keep: Whether the predictor's own labels stay; they are then found exactly as before.
@@ -109,116 +78,178 @@ def adapt_predictor(
         seed: The same gives the same outcome.
         force: Whether a label that the predictor finds better as it is may be adapted to.
         on_progress: Called with the steps done and those in all.
+        on_model: Called with the fit to all sentences before it is cross-validated: a model that
+            can be used already, and a report that expects nothing yet.
 
     Raises:
-        AdaptationRefused: The outcome would do harm.
+        AdaptationRefused: The outcome would do harm: no label can be learnt.
     """
-    began = time.perf_counter()
-    report = Report()
-    given = examples(read_labelled(labelled, label, report=report), label)
-    if keep and given.label in predictor.labels:
-        taken = f"the model finds {given.label!r} already"
-        raise HardnerError(f"{taken}; name the new type otherwise, or do not keep the model's own")
-    taught = _taught(predictor, given)
-    before = {n: c for n, c in _scores_as_it_is(predictor, given).items() if n not in taught}
-    best = max(before, key=lambda name: f1_of(before[name]), default=None)
-    known = None if best is None else (best, f1_of(before[best]))
-    adapter = adapter_for(predictor, given.label, known)
-    text: tuple[Sentence, ...] = ()
-    if unlabelled is not None:
-        text = _unlabelled(read_unlabelled(unlabelled), given, predictor.device, seed)
-    sample = Sample(given.sentences, (seed,), text, partial=given.partial)
-    on_step = _counter(on_progress, count_steps(adapter, sample, folds))
-    folded = cross_validate(adapter, sample, folds, on_step)
-    # The outcome is that of `adapter.fit([sample])`, but cross-validation has fitted the folds.
-    once = adapter.with_recipe(replace(adapter.recipe, average_folds=False))
-    params = once.fit([sample], on_step)
-    if folded and adapter.recipe.average_folds and not text:
-        params = average_params([params, *(model.params for model in folded.models)])
-    _check(adapter, params, given, folded)
-    notes = [*report.lines(), *given.notes, *_leaks(predictor, given, taught)]
-    expected = None
-    if text:
-        checked = text[:_CHECKED]
-        checks.check_text(checked, find_spans(adapter, params, checked))
-    elif unlabelled is not None:
-        notes.append("the unlabelled text holds no sentence that can be learnt from")
-    if folded:
-        expected = forecast(folded.large, folded.small, len(given.sentences), seed=seed)
-    if folded and expected and known:
-        chance = checks.chance_of(before[known[0]], folded.large, expected, seed)
-        if not force:
-            checks.check_better(*known, chance, expected)
-        if chance >= 0.5:
-            notes.append(f"the model's own {known[0]} reaches F1 {known[1]:.2f} as it is")
-    made = Model(adapter.tagger, params)
-    temperatures = [_temperature(adapter, given, folded)]
-    curves = {}
-    if folded:
-        held_out = held_out_curve(adapter, given.sentences, folded.models, temperatures[0])
-        curves = {given.label: held_out}
-    learnt: dict[str, Collection[int]] = {adapter.tag_set.domain: _texts(given)}
-    if keep:
-        made = add_head(Model(predictor.tagger, predictor.params), made)
-        temperatures = [*predictor.temperatures, *temperatures]
-        learnt = {**predictor.learnt, **learnt}
-    outcome = AdaptationReport(
-        label=given.label,
-        sentences=len(given.sentences),
-        mentions=given.mentions,
-        expected=expected,
-        known=known,
-        seconds=time.perf_counter() - began,
-        unlabelled=len(text),
-        notes=tuple(notes),
-    )
-    adapted = Predictor(
-        *made,
-        tuple(temperatures),
-        predictor.device,
-        predictor.start,
-        learnt,
-        outcome,
-        thresholds=predictor.thresholds if keep else {},
-        curves={**predictor.curves, **curves} if keep else curves,
-    )
-    return AdaptationResult(adapted, outcome)
+    run = _Run.of(predictor, labelled, labels, unlabelled, keep, seed, force)
+    begun = [(adapter, run.sample_for(adapter)) for adapter in run.adapters]
+    on_step = _counter(on_progress, sum(count_steps(*pair, folds) for pair in begun))
+    fits = []
+    for adapter, sample in begun:
+        adapter.encode([sample])  # once, for all fits
+        # The outcome is that of `adapter.fit([sample])`, but cross-validation fits the folds.
+        once = adapter.with_recipe(replace(adapter.recipe, average_folds=False))
+        fits.append(Fit(adapter, sample, once.fit([sample], on_step)))
+    if on_model and (first := run.result(fits, early=True)):
+        on_model(first)
+    for place, (adapter, sample, params, _) in enumerate(fits):
+        folded = cross_validate(adapter, sample, folds, on_step)
+        if folded and adapter.recipe.average_folds and not sample.unlabelled:
+            params = average_params([params, *(model.params for model in folded.models)])
+        fits[place] = Fit(adapter, sample, params, folded)
+    result = run.result(fits)
+    assert result
+    return result
 
 
-def _texts(given: Examples) -> frozenset[int]:
-    """What a model remembers of the sentences that it has learnt from."""
-    return frozenset(seed_of(*s.tokens) for s in (*given.sentences, *given.partial))
+class _Run(NamedTuple):
+    """What an adaptation is given, and what is known before it begins."""
 
+    predictor: Predictor
+    given: Examples
+    text: tuple[Sentence, ...]
+    """Sentences without labels to learn from."""
+    adapters: list[Adapter]
+    own: PriorScores
+    settled: list[TypeReport]
+    """Of labels that there is nothing to learn of."""
+    keep: bool
+    seed: int
+    force: bool
+    notes: tuple[str, ...]
+    began: float
 
-def _taught(predictor: Predictor, given: Examples) -> dict[str, int]:
-    """How many of the sentences each label of a predictor has learnt from, if any."""
-    texts = _texts(given)
-    found: dict[str, int] = {}
-    for tag_set in predictor.tagger.tag_sets:
-        if count := len(texts.intersection(predictor.learnt.get(tag_set.domain, ()))):
-            found |= dict.fromkeys(tag_set.labels, count)
-    return found
-
-
-def _leaks(predictor: Predictor, given: Examples, taught: dict[str, int]) -> Iterator[str]:
-    """What is said of labels that the sentences cannot judge."""
-    for label, count in taught.items():
-        yield (
-            f"the model's own {label} has learnt from {count} of the sentences, which cannot judge "
-            f"it; {given.label} is learnt afresh from all of them"
+    @classmethod
+    def of(
+        cls,
+        predictor: Predictor,
+        labelled: LabelledData,
+        labels: Labels,
+        unlabelled: UnlabelledData | None,
+        keep: bool,
+        seed: int,
+        force: bool,
+    ) -> "_Run":
+        """Read what is given, and see what the predictor makes of it as it is."""
+        began, report = time.perf_counter(), Report()
+        given = examples(read_labelled(labelled, labels, report=report), labels)
+        there = [label for label in given.labels if keep and label in predictor.labels]
+        settled = [_kept_as_told(given, label) for label in there]
+        if len(there) == len(given.labels):
+            taken = f"the model finds {there[0]!r} already"
+            raise HardnerError(f"{taken}; name the new type otherwise, or do not keep the model's")
+        given = given.only([label for label in given.labels if label not in there])
+        own = PriorScores.of(predictor, given)
+        text: tuple[Sentence, ...] = ()
+        notes = [*report.lines(), *given.notes]
+        if unlabelled is not None:
+            text = _unlabelled(read_unlabelled(unlabelled), given, predictor.device, seed)
+            if not text:
+                notes.append("the unlabelled text holds no sentence that can be learnt from")
+        notes += own.leaks(predictor, given)
+        adapters = adapters_for(predictor, given.labels, own.best)
+        return cls(
+            predictor, given, text, adapters, own, settled, keep, seed, force, tuple(notes), began
         )
-    if taught and not (predictor.start or isinstance(predictor.tagger.encoder, EncoderWithCopies)):
-        yield "the model that learning starts from has seen them too: expect less than is said"
+
+    def sample_for(self, adapter: Adapter) -> Sample:
+        """What an adapter learns from: all sentences, with the mentions of its own labels."""
+        own = self.given.only({label for tag_set in adapter.tag_sets for label in tag_set.labels})
+        return Sample(own.sentences, (self.seed,), self.text, partial=own.partial)
+
+    def result(self, fits: Sequence[Fit], *, early: bool = False) -> AdaptationResult | None:
+        """The predictor of all labels that can be learnt, and the report.
+
+        ``early`` is before cross-validation; where no label can be learnt it is then None.
+        """
+        labels = frozenset(self.predictor.labels)
+        judge = Judge(self.given, self.own, labels, self.seed, self.force)
+        judged = [judge.of(fit) for fit in fits]
+        every = [one.report for own in judged for one in own]
+        if not any(row.outcome == "learnt" for row in every):
+            if early:
+                return None
+            raise _refusal([*self.settled, *every])
+        types = tuple(sorted([*self.settled, *every], key=lambda row: row.label))
+        report = AdaptationReport(
+            types=types,
+            sentences=len(self.given.sentences),
+            seconds=time.perf_counter() - self.began,
+            unlabelled=len(self.text),
+            notes=(*self.notes, *(note for row in types for note in row.notes)),
+        )
+        return AdaptationResult(self._joined(fits, judged, report), report)
+
+    def _joined(
+        self, fits: Sequence[Fit], judged: Sequence[Sequence[JudgedHead]], report: AdaptationReport
+    ) -> Predictor:
+        """One predictor of the predictor's own labels that stay and of those that were learnt."""
+        stay = [
+            head
+            for head, tag_set in enumerate(self.predictor.tagger.tag_sets)
+            if self.keep or not report.kept.isdisjoint(tag_set.labels)
+        ]
+        parts = [Heads.of(self.predictor).take(stay)] if stay else []
+        for (adapter, _, params, _), own in zip(fits, judged, strict=True):
+            rows = [(t.domain, one) for t, one in zip(adapter.tag_sets, own, strict=True)]
+            learnt = [one.report.outcome == "learnt" for one in own]
+            heads = Heads(
+                Model(adapter.tagger, params),
+                [one.temperature for one in own],
+                dict.fromkeys(adapter.tagger.domains, hashes_of(self.given)),
+                {domain: self._origin(adapter, one.report, report) for domain, one in rows},
+                curves={one.report.label: one.curve for one in own if one.curve},
+            )
+            if any(learnt):
+                parts.append(heads.take([head for head, one in enumerate(learnt) if one]))
+        made = reduce(Heads.beside, parts).in_place_of(self.predictor)
+        return replace(made, report=report)
+
+    def _origin(self, adapter: Adapter, row: TypeReport, report: AdaptationReport) -> Origin:
+        """What the model remembers of a label's adaptation."""
+        own = self.predictor
+        name, f1 = self.own.best.get(row.label, ("", 0.0))
+        begun = bool(adapter.begins_with(row.label))
+        encoder = "the bundled start" if own.start and not begun else "the model's own encoder"
+        expected = row.expected and row.expected.f1
+        recipe = asdict(adapter.recipe) | {"parts": sorted(adapter.recipe.parts)}
+        return Origin(
+            labels=(row.label,),
+            data=data_hash(self.given.of(row.label)),
+            sentences=report.sentences,
+            bearing=row.sentences,
+            mentions=row.mentions,
+            unlabelled=report.unlabelled,
+            began=f"{name}, F1 {f1:.2f} as it was, and {encoder}" if begun else encoder,
+            beside=tuple(label for label in self.given.labels if label != row.label),
+            seed=self.seed,
+            recipe=json.loads(json.dumps(recipe)),
+            date=today(),
+            versions=versions(),
+            expected=(expected.value, expected.low, expected.high) if expected else (),
+            notes=row.notes,
+        )
 
 
-def _scores_as_it_is(predictor: Predictor, given: Examples) -> dict[str, NDArray[np.float64]]:
-    """How each label of a predictor does in place of the new one."""
-    gold = [[span[:2] for span in sentence.spans] for sentence in given.sentences]
-    found = predictor.spans(given.sentences)
-    return {
-        label: count_spans(gold, [[s[:2] for s, _ in own if s.label == label] for own in found])
-        for label in predictor.labels
-    }
+def _refusal(types: Sequence[TypeReport]) -> AdaptationRefused:
+    """That nothing was learnt, and why."""
+    reasons = [row.reason if len(types) == 1 else f"{row.label}: {row.reason}" for row in types]
+    refused = AdaptationRefused("; ".join(reasons))
+    refused.types = tuple(sorted(types, key=lambda row: row.label))
+    return refused
+
+
+def _kept_as_told(given: Examples, label: str) -> TypeReport:
+    return TypeReport(
+        label=label,
+        outcome="kept",
+        sentences=sum(bool(s.spans) for s in given.of(label)),
+        mentions=given.mentions(label),
+        reason="the model knows it, and keeps what it knows",
+    )
 
 
 def _unlabelled(
@@ -242,31 +273,3 @@ def _counter(on_progress: Progress | None, total: int) -> OnStep:
             on_progress(done, total)
 
     return count
-
-
-def _check(
-    adapter: Adapter, params: Params, given: Examples, folded: CrossValidation | None
-) -> None:
-    checks.check_finite([params, *(model.params for model in (folded.models if folded else ()))])
-    fresh = Adapter(adapter.model, adapter.tag_set, adapter.recipe).start([Sample(given.sentences)])
-    some = given.sentences[:_CHECKED_LOSS]
-    checks.check_loss(adapter.loss(fresh, some), adapter.loss(params, some))
-    checks.check_spans(given.sentences, find_spans(adapter, params, given.sentences))
-
-
-def _temperature(adapter: Adapter, given: Examples, folded: CrossValidation | None) -> float:
-    """The temperature under which held-out labels are likeliest, shrunk towards 1 if few."""
-    held_out = [
-        (model.params, [given.sentences[row] for row in model.held_out])
-        for model in (folded.models if folded else ())
-    ]
-    losses = [
-        loss_of(Predictor(adapter.tagger, params, device=str(adapter.device)), sentences, 0)
-        for params, sentences in held_out
-        if any(sentence.spans for sentence in sentences)
-    ]
-    if not losses:
-        return 1.0
-    mentions = sum(len(s.spans) for _, sentences in held_out for s in sentences)
-    best = best_temperature(lambda temperatures: sum(loss(temperatures) for loss in losses))
-    return float(round(best ** (mentions / (mentions + _TEMPERATURE_PRIOR)), 4))

@@ -1,6 +1,7 @@
-"""``hardner adapt``: from a few labelled sentences of a new type to a model for it."""
+"""``hardner adapt``: from a few labelled sentences of new types to a model for them."""
 
 import shlex
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -14,7 +15,6 @@ from typer import Argument, Option
 from hardner.cli.common import (
     check_model_folder,
     keep_freed_memory,
-    message_on_interrupt,
     print_json,
     progress_bar,
     say,
@@ -35,13 +35,16 @@ from hardner.types import Sentence
 
 if TYPE_CHECKING:
     from hardner.adapt.examples import Examples
-    from hardner.adapt.forecast import Interval
-    from hardner.adapt.workflow import AdaptationReport
+    from hardner.adapt.forecast import Forecast, Interval
+    from hardner.adapt.report import AdaptationReport, TypeReport
+    from hardner.adapt.workflow import AdaptationResult
     from hardner.evaluate.score import Score
     from hardner.tag.predictor import Predictor
 
 _LONG = 60
 """Seconds of learning that are announced."""
+SOME_LEFT_OUT = 3
+"""Exit code: there is a model, without some of the types."""
 _UNTIMED = 5
 """Steps at the start, which are slower; as many behind them are timed."""
 
@@ -56,7 +59,8 @@ def adapt_command(
     ],
     out: Annotated[Path, Option(metavar="DIR", help="Folder for the new model.")],
     label: Annotated[
-        str | None, Option(metavar="NAME", help="Entity type to learn, if LABELLED has several.")
+        list[str] | None,
+        Option(metavar="NAME", help="Entity type to learn; repeat it for more. Default: all."),
     ] = None,
     model: Annotated[
         Path | None, Option(metavar="DIR", help="Model to start from; default: the bundled model.")
@@ -70,7 +74,7 @@ def adapt_command(
         str | None, Option(metavar="FILE", help="Text of the same kind to self-train on; slower.")
     ] = None,
     keep: Annotated[
-        bool, Option("--keep", help="Keep the types that the model finds already.")
+        bool, Option("--keep", "--add", help="Keep the types that the model finds already.")
     ] = False,
     seed: SEED_OPTION = 0,
     force: Annotated[
@@ -79,31 +83,36 @@ def adapt_command(
     device: DEVICE_OPTION = "auto",
     as_json: JSON_OPTION = False,
 ) -> None:
-    """Make a model for a new entity type from 5 to 100 labelled sentences.
+    """Make a model for new entity types from 5 to 100 labelled sentences.
 
-    Cross-validation within your sentences says which F1 to expect, and what ten more sentences
-    would bring. A result that tags everything or nothing, or that is worse than a type the model
-    knows already, is refused with the reason. With --keep, the model's own types are found exactly
-    as before; tagging takes a second pass for the new one. With --unlabelled, a first model tags
-    some of that text and a second one learns from it too; the expected F1 is measured without. The
-    model is written whole, or not at all.
+    All types of LABELLED are learnt in one go, and may overlap; a sentence without a mention of a
+    type says that it holds none. Cross-validation within your sentences says which F1 to expect of
+    each type, and what ten more sentences would bring. A type whose outcome tags everything or
+    nothing, or is worse than a type the model knows already, is left out with the reason; exit
+    code 3 says so. If none is left, nothing is written. With --add, the model's own types are found
+    exactly as before; tagging takes a second pass for the new ones. With --unlabelled, a first
+    model tags some of that text and a second one learns from it too; the expected F1 is measured
+    without. DIR is usable before cross-validation ends: Ctrl-C then keeps the model.
 
     Examples:
 
     - `hardner adapt examples/devices-train.jsonl --label Device --out device-model`
+    - `hardner adapt project.jsonl --out model --test more.jsonl`
     - `hardner adapt devices.tsv --out device-model --test more.tsv --unlabelled abstracts.txt`
-    - `hardner adapt brat-folder/ --label Device --keep --out larger-model --json`
+    - `hardner adapt brat-folder/ --label Device --label Drug --add --out larger-model --json`
     - `hardner adapt devices.tsv answers.jsonl --out device-model` (after `hardner review`)
     """
+    from hardner.adapt.checks import AdaptationRefused
     from hardner.adapt.workflow import adapt_predictor
     from hardner.tag.predictor import Predictor
 
     keep_freed_memory()
+    first = _FirstModel(out)
     with warnings_on_stderr():
-        with message_on_interrupt("interrupted; nothing was written"):
+        try:
             check_model_folder(out, force)
             given = _labelled(labelled, label, source_format, encoding)
-            tested = _labelled([test], given.label, source_format, encoding) if test else None
+            tested = _tested(test, given.labels, source_format, encoding) if test else None
             more = _unlabelled(unlabelled, source_format, encoding) if unlabelled else None
             start = Predictor.load(model, device)
             progress = progress_bar()
@@ -111,34 +120,73 @@ def adapt_command(
             estimate = _Estimate()
 
             def told(done: int, total: int) -> None:
-                progress.update(task, completed=done, total=total)
+                name = "learning" if first.result is None else "cross-validating"
+                progress.update(task, completed=done, total=total, description=name)
                 estimate(done, total)
 
             with progress:
                 predictor, report = adapt_predictor(
                     start,
                     [*given.sentences, *given.partial],
-                    given.label,
+                    given.labels,
                     unlabelled=more,
                     keep=keep,
                     seed=seed,
                     force=force,
                     on_progress=told,
+                    on_model=first.take,
                 )
             predictor.save(out)
+        except AdaptationRefused:
+            first.remove()
+            raise
+        except KeyboardInterrupt:
+            say(f"interrupted; {first.left_behind()}")
+            raise
         # After saving: an interrupt now loses the score, but not the model.
-        score = _score(predictor, tested) if tested else None
+        scores = _scores(predictor, tested) if tested else None
     warn(dict.fromkeys((*given.notes, *report.notes, *_shared(given, tested))))
     following = shlex.join(["hardner", "tag", "TEXT", "--model", str(out)])
     if as_json:
-        print_json(_record(report, score, out, following))
+        print_json(_record(report, scores, out, following))
     else:
-        for line in _lines(report, score, out, following):
+        for line in _lines(report, scores, out, following):
             typer.echo(line)
+    if report.left_out:
+        raise typer.Exit(SOME_LEFT_OUT)
+
+
+class _FirstModel:
+    """The model that is there before cross-validation, in a folder that is new."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.result: AdaptationResult | None = None
+        self._saved = False
+
+    def take(self, result: "AdaptationResult") -> None:
+        """Keep it; a model that was there is replaced only by one that is judged."""
+        self.result = result
+        if not self.out.exists():
+            result.predictor.save(self.out)
+            self._saved = True
+
+    def remove(self) -> None:
+        """It would do harm."""
+        if self._saved:
+            shutil.rmtree(self.out)
+
+    def left_behind(self) -> str:
+        """What an interrupt leaves."""
+        if self.result is None or (not self._saved and not self.out.exists()):
+            return "nothing was written"
+        if not self._saved:
+            self.result.predictor.save(self.out)
+        return f"{self.out} holds the model, but which F1 to expect of it is not known"
 
 
 def _labelled(
-    paths: Sequence[str], label: str | None, format: str | None, encoding: str | None
+    paths: Sequence[str], labels: Sequence[str] | None, format: str | None, encoding: str | None
 ) -> "Examples":
     from hardner.adapt.examples import examples, read_labelled
 
@@ -146,14 +194,26 @@ def _labelled(
     held: list[Sentence] = []
     try:
         for path in paths:
-            held += read_labelled(path, label, format=format, encoding=encoding, report=report)
-        found = examples(held, label)
+            held += read_labelled(path, labels, format=format, encoding=encoding, report=report)
+        found = examples(held, labels)
     except FileError:
         raise
     except HardnerError as error:
         raise FileError(", ".join(map(str, map(shown_path, paths))), str(error)) from None
     warn(report.lines())
     return found
+
+
+def _tested(
+    path: str, labels: Sequence[str], format: str | None, encoding: str | None
+) -> "Examples":
+    """The test sentences, with those of the labels that they have."""
+    from hardner.adapt.examples import read_labelled
+
+    sentences = read_labelled(path, labels, format=format, encoding=encoding, report=Report())
+    held = {span.label for sentence in sentences for span in sentence.spans}
+    wanted = [label for label in labels if label in held] or labels
+    return _labelled([path], wanted, format, encoding)
 
 
 def _unlabelled(path: str, format: str | None, encoding: str | None) -> list[Sentence]:
@@ -180,12 +240,18 @@ class _Estimate:
                 say(f"learning will take about {ceil(seconds / 60)} minutes")
 
 
-def _score(predictor: "Predictor", tested: "Examples") -> "Score":
+def _scores(predictor: "Predictor", tested: "Examples") -> dict[str, "Score"]:
+    """By label, and of all together under an empty one."""
     from hardner.evaluate.score import score
 
-    found = predictor.spans(tested.sentences, labels=[tested.label])
-    gold = [sentence.spans for sentence in tested.sentences]
-    return score(gold, [[span for span, _ in spans] for spans in found])
+    known = [label for label in tested.labels if label in predictor.labels]
+    found = predictor.spans(tested.sentences, labels=known)
+
+    def of(labels: Sequence[str]) -> "Score":
+        gold = [[s for s in sentence.spans if s.label in labels] for sentence in tested.sentences]
+        return score(gold, [[s for s, _ in spans if s.label in labels] for spans in found])
+
+    return {label: of([label]) for label in tested.labels} | {"": of(tested.labels)}
 
 
 def _shared(given: "Examples", tested: "Examples | None") -> Iterator[str]:
@@ -198,28 +264,44 @@ def _shared(given: "Examples", tested: "Examples | None") -> Iterator[str]:
 
 
 def _record(
-    report: "AdaptationReport", score: "Score | None", out: Path, following: str
+    report: "AdaptationReport", scores: "dict[str, Score] | None", out: Path, following: str
 ) -> dict[str, Any]:
-    expected = report.expected
-    tested = None
-    if score:
-        rates = {"f1": score.f1, "precision": score.precision, "recall": score.recall}
-        tested = {name: round(value, 4) for name, value in rates.items()} | asdict(score)
-    return {
-        "label": report.label,
+    rows = [_row(row, (scores or {}).get(row.label)) for row in report.types]
+    only = rows[0] | {"sentences": report.sentences} if len(rows) == 1 else {}
+    common = {
         "sentences": report.sentences,
         "mentions": report.mentions,
         "unlabelled": report.unlabelled,
-        "expected_f1": _rounded(expected.f1) if expected else None,
-        "more_sentences": expected.more if expected else None,
-        "expected_gain": _rounded(expected.gain) if expected else None,
-        "best_known_label": report.known,
-        "test": tested,
+        "test": _tested_as(scores[""]) if scores else None,
+        "types": rows,
         "notes": report.notes,
         "seconds": round(report.seconds, 2),
         "model": str(out),
         "next": following,
     }
+    return only | common
+
+
+def _row(row: "TypeReport", tested: "Score | None") -> dict[str, Any]:
+    expected = row.expected
+    return {
+        "label": row.label,
+        "outcome": row.outcome,
+        "reason": row.reason,
+        "sentences": row.sentences,
+        "mentions": row.mentions,
+        "expected_f1": _rounded(expected.f1) if expected else None,
+        "more_sentences": expected.more if expected else None,
+        "expected_gain": _rounded(expected.gain) if expected else None,
+        "limit": row.limit,
+        "best_known_label": row.known,
+        "test": _tested_as(tested) if tested else None,
+    }
+
+
+def _tested_as(score: "Score") -> dict[str, Any]:
+    rates = {"f1": score.f1, "precision": score.precision, "recall": score.recall}
+    return {name: round(value, 4) for name, value in rates.items()} | asdict(score)
 
 
 def _rounded(value: "Interval") -> dict[str, float]:
@@ -231,28 +313,52 @@ def _many(count: int, name: str) -> str:
 
 
 def _lines(
-    report: "AdaptationReport", score: "Score | None", out: Path, following: str
+    report: "AdaptationReport", scores: "dict[str, Score] | None", out: Path, following: str
 ) -> Iterator[str]:
-    from hardner.adapt.forecast import INTERVAL_LEVEL
-
     beside = f", beside {report.unlabelled:,} without labels" if report.unlabelled else ""
     given = f"{_many(report.sentences, 'sentence')}, {_many(report.mentions, 'mention')}"
-    yield f"{report.label}: {given}{beside}"
-    if report.expected is None:
-        yield "expected F1: unknown, as too few sentences hold a mention to hold some of them out"
+    if len(report.types) == 1:
+        (row,) = report.types
+        yield f"{row.label}: {given}{beside}"
+        yield from _expected(row.expected)
     else:
-        f1, gain = report.expected.f1, report.expected.gain
-        interval = f"{INTERVAL_LEVEL:.0%} interval"
-        yield (
-            f"expected F1: {f1.value:.2f} ({interval} {f1.low:.2f} to {f1.high:.2f}), "
-            "on sentences like these"
-        )
-        yield (
-            f"with {report.expected.more} more sentences: {gain.value:+.2f} "
-            f"({interval} {gain.low:+.2f} to {gain.high:+.2f})"
-        )
-    if score:
-        rates = f"precision {score.precision:.3f}, recall {score.recall:.3f}"
-        yield f"test F1: {score.f1:.3f} ({rates})"
+        yield f"{len(report.types)} types: {given}{beside}"
+        for row in report.types:
+            yield from _type_lines(row)
+    for label, score in (scores or {}).items():
+        if not label or len(report.types) > 1:
+            yield _test_line(f"test F1 of {label}" if label else "test F1", score)
     yield f"model: {out}, after {report.seconds:.1f} s"
     yield f"next: {following}"
+
+
+def _test_line(name: str, score: "Score") -> str:
+    return f"{name}: {score.f1:.3f} (precision {score.precision:.3f}, recall {score.recall:.3f})"
+
+
+def _expected(expected: "Forecast | None") -> Iterator[str]:
+    from hardner.adapt.forecast import INTERVAL_LEVEL
+
+    if expected is None:
+        yield "expected F1: unknown, as too few sentences hold a mention to hold some of them out"
+        return
+    f1, gain, interval = expected.f1, expected.gain, f"{INTERVAL_LEVEL:.0%} interval"
+    yield (
+        f"expected F1: {f1.value:.2f} ({interval} {f1.low:.2f} to {f1.high:.2f}), "
+        "on sentences like these"
+    )
+    yield (
+        f"with {expected.more} more sentences: {gain.value:+.2f} "
+        f"({interval} {gain.low:+.2f} to {gain.high:+.2f})"
+    )
+
+
+def _type_lines(row: "TypeReport") -> Iterator[str]:
+    """Of one type of several."""
+    held = f"{_many(row.mentions, 'mention')} in {_many(row.sentences, 'sentence')}"
+    outcome = {"learnt": "", "kept": "the model's own is kept, ", "left out": "left out, "}
+    yield f"{row.label}: {outcome[row.outcome]}{held}"
+    if row.outcome == "learnt":
+        yield from (f"  {line}" for line in _expected(row.expected))
+    if said := row.reason or row.limit:
+        yield f"  {said}"

@@ -120,11 +120,12 @@ def keep_freed_memory() -> None:
 
     Where the C library is not glibc, nothing changes.
     """
-    trim_threshold, mmap_threshold = -1, -3  # of glibc's malloc.h
+    trim_threshold, mmap_threshold, most_arenas = -1, -3, -8  # of glibc's malloc.h
     adjust = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if adjust is not None:
         adjust(mmap_threshold, 32 << 20)  # the most that it takes
         adjust(trim_threshold, 1 << 30)
+        adjust(most_arenas, 1)  # threads would each keep their own
 
 
 def progress_bar() -> Progress:

@@ -1,5 +1,6 @@
-"""``hardner model``: what a network is made of, and whose guidelines it follows."""
+"""``hardner model``: what a network is made of, and whose guidelines and types it has."""
 
+from dataclasses import asdict
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -9,14 +10,17 @@ from rich.console import Console
 from typer import Argument, Option
 
 from hardner.cli.common import PlainCommand, check_model_folder, plain_table, print_json, say
+from hardner.cli.model_types import diff, drop, merge, rename
 from hardner.cli.options import FORCE_OPTION, JSON_OPTION
 from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
     from hardner.model.tagger import Tagger
 
-ABOUT = "Inspect networks, and choose whose guidelines the bundled model follows."
+ABOUT = "Inspect and compare models, and change which types they find."
 model_app = typer.Typer(help=ABOUT, no_args_is_help=True)
+for _command in (drop, rename, merge, diff):
+    model_app.command(cls=PlainCommand)(_command)
 
 
 class NetworkPart(NamedTuple):
@@ -45,7 +49,10 @@ def show(
     domains: Annotated[int, Option(min=1, help="Domains of a preset, with one label each.")] = 3,
     as_json: JSON_OPTION = False,
 ) -> None:
-    """Show the parts of a network and count their parameters.
+    """Show the parts of a network, and what each type of a model was learnt from.
+
+    Of a type that was adapted, that is the day, the labelled sentences, which F1 was expected, and
+    the start of their SHA-256; --json has all that the folder records.
 
     Examples:
 
@@ -56,7 +63,9 @@ def show(
     from hardner.model.presets import NETWORKS
 
     names = list(NETWORKS) if name is None else [name]
-    found = [_described(*_found(one, vocabulary, domains)) for one in names]
+    found = [
+        _described(*_found(one, vocabulary, domains)) | {"types": _types(one)} for one in names
+    ]
     if as_json:
         print_json(found[0] if name else found)
         return
@@ -146,6 +155,36 @@ def _described(name: str, about: str, tagger: "Tagger") -> dict[str, Any]:
     }
 
 
+def _types(name: str) -> dict[str, Any]:
+    """Of a model folder, where each type comes from; None where the folder does not say."""
+    from hardner.model.presets import NETWORKS
+    from hardner.tag.heads import origin_of
+    from hardner.tag.predictor import Predictor
+
+    if name in NETWORKS:
+        return {}
+    model = Predictor.load(name)
+    origins = {label: origin_of(model, label) for label in model.labels}
+    return {label: origin and asdict(origin) for label, origin in origins.items()}
+
+
+def _type_line(label: str, origin: dict[str, Any] | None) -> str:
+    if origin is None:
+        return f"{label}: no record of an adaptation"
+    held = (
+        f"{origin['mentions']} mentions in {origin['bearing']} of {origin['sentences']} sentences"
+    )
+    expected = "not known"
+    if origin["expected"]:
+        f1, low, high = origin["expected"]
+        expected = f"{f1:.2f} ({low:.2f} to {high:.2f})"
+    versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
+    return (
+        f"{label}: learnt on {origin['date']} from {held}, expected F1 {expected}; began with "
+        f"{origin['began']}; data {origin['data'][:12]}; {versions}"
+    )
+
+
 def _print(network: dict[str, Any]) -> None:
     table = plain_table("part", "tensors", "parameters", right=("tensors", "parameters"))
     parts, total, learns = network["parts"], network["parameters"], network["learns"]
@@ -156,3 +195,5 @@ def _print(network: dict[str, Any]) -> None:
         table.add_row("of them learn", "", f"{learns:,}")
     typer.echo(f"{network['name']}: {network['about']}")
     Console().print(table)
+    for label, origin in network["types"].items():
+        typer.echo(_type_line(label, origin))

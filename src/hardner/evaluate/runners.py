@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import NamedTuple
 
-from hardner.adapt.adapter import Adapter, params_of_sample
+from hardner.adapt.adapter import Adapter
+from hardner.adapt.fitted import params_of_sample
 from hardner.adapt.forecast import cross_validate, forecast
 from hardner.adapt.sample import FOLDS, Sample, negative_sentences
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences
@@ -83,7 +84,7 @@ def fitted_runner(
     model = with_word_vectors(model, system.vectors, given, system.cache)
     labels = tuple(sorted({span.label for sentence in pool for span in sentence.spans}))
     tag_set = TagSet(corpus.domain, labels, model.tagger.tag_sets[0].scheme)
-    adapter, scorer = Adapter(model, tag_set, system.adaptation), Scorer(corpus.test)
+    adapter, scorer = Adapter(model, [tag_set], system.adaptation), Scorer(corpus.test)
     tagger, device = adapter.tagger, system.device
 
     def sentences(rows: Iterable[int]) -> tuple[Sentence, ...]:
@@ -127,9 +128,10 @@ def _where_mentions_are(
 def _expected(adapter: Adapter, sample: Sample) -> tuple[float, ...]:
     """The forecast F1 and its interval; empty where too few mentions can be held out."""
     folded = cross_validate(adapter, sample, FOLDS)
-    if folded is None:
+    head = folded.heads[0] if folded else None
+    if head is None:
         return ()
-    f1 = forecast(folded.large, folded.small, len(sample.sentences)).f1
+    f1 = forecast(head.large, head.small, len(sample.sentences)).f1
     return tuple(round(value, 5) for value in (f1.value, f1.low, f1.high))
 
 

@@ -128,7 +128,7 @@ def inner_step(
     if inner.proximal:  # of rho / 2 ||theta_i - theta||^2
         grads = {n: g + inner.proximal * (leaves[n] - start[n]) for n, g in grads.items()}
     if inner.clip:
-        grads = clip(grads, inner.clip, tasks=True)
+        grads = clip(grads, inner.clip, tasks=True, inplace=inplace)
     # One tensor for each different rate, so that the optimiser can group parameters by it.
     scales = {n: inner.scale(n) for n in grads}
     levels = {scale: inner.rate * scale * share for scale in set(scales.values())}

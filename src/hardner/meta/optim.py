@@ -110,8 +110,11 @@ def _by_rate(rates: _Rates) -> Iterator[tuple[Tensor | float, list[str]]]:
         yield (float(rate) if here else rate), names
 
 
-def clip(grads: _Named, limit: float, tasks: bool = False) -> Params:
-    """Scale the gradients down to a norm of at most ``limit``, of each task where ``tasks``."""
+def clip(grads: _Named, limit: float, tasks: bool = False, inplace: bool = False) -> Params:
+    """Scale the gradients down to a norm of at most ``limit``, of each task where ``tasks``.
+
+    ``inplace`` scales the tensors themselves, which must be nobody else's.
+    """
     if not limit:
         return dict(grads)
     found = list(grads.values())
@@ -127,4 +130,6 @@ def clip(grads: _Named, limit: float, tasks: bool = False) -> Params:
         norms = [torch.linalg.vector_norm(g.flatten(1), dim=-1) for g in found]  # each [M]
         norm = torch.linalg.vector_norm(torch.stack(norms), dim=0).clamp(min=1e-12)
     scale = (limit / norm).clamp(max=1.0)
+    if inplace and all(g.is_contiguous() for g in found):
+        return {n: g.mul_(scale.view(-1, *[1] * (g.dim() - 1))) for n, g in grads.items()}
     return {n: g * scale.view(-1, *[1] * (g.dim() - 1)) for n, g in grads.items()}

@@ -90,11 +90,15 @@ def emit(
 ) -> Emissions:
     """Score the tags of a batch with each task's decoder under its constraints, both [M, ...]."""
     scores = linear(encoded.words, params["weight"], params["bias"])  # [M, B, T, C]
-    chain = limits
-    if kind == "crf":
-        chain = TransitionScores(*(params[n] + limit for n, limit in limits._asdict().items()))
     lengths = batch.lengths.expand(scores.shape[0], -1)
-    return Emissions(scores, lengths, chain)
+    return Emissions(scores, lengths, chain_scores(kind, params, limits))
+
+
+def chain_scores(kind: DecoderKind, params: Params, limits: TransitionScores) -> TransitionScores:
+    """What each task's decoder says of tag sequences, under its constraints."""
+    if kind != "crf":
+        return limits
+    return TransitionScores(*(params[n] + limit for n, limit in limits._asdict().items()))
 
 
 def tag_loss(

@@ -120,8 +120,12 @@ def build_tagger(config: _Config, files: Files) -> Tagger:
             own = {key: value for key, value in head.items() if key != "kind"}
             given["heads"][name] = make(_known("head", head, HEADS), own, f"heads.{name}")
         made = make(Tagger, given)
-        if isinstance(encoder, EncoderWithCopies) and len(encoder.changed) >= len(made.tag_sets):
-            raise HardnerError("its encoder has more copies than there are tag sets to read them")
+        if isinstance(encoder, EncoderWithCopies):
+            if encoder.heads and len(encoder.heads) != len(encoder.changed):
+                raise HardnerError("its encoder has other copies than heads to read them")
+            if any(not heads for heads in encoder.heads_of(len(made.tag_sets))):
+                message = "its encoder has more copies than there are tag sets to read them"
+                raise HardnerError(message)
         return made
 
 

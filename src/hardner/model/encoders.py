@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.batch import Batch
-from hardner.config import AxisSize
+from hardner.config import AxisSize, Count
 from hardner.features import Features
 from hardner.model.characters import ALPHABET, Characters, spell
 from hardner.model.layers import (
@@ -200,7 +201,7 @@ def taken(vectors: Tensor, layout: PieceLayout, mode: Mode) -> Encoded:
 class EncoderWithCopies:
     """An encoder and further copies of it, each with some parameters of its own.
 
-    A head that is added later is fitted on a copy, so that heads before it stay as they were. A
+    Heads that are added later are fitted on a copy, so that heads before them stay as they were. A
     word's vector is those of all copies, end to end; a head that reads one copy has zeros for the
     others. What a copy shares with the first is held once.
     """
@@ -208,6 +209,14 @@ class EncoderWithCopies:
     base: Encoder
     changed: tuple[tuple[str, ...], ...]
     """Of each further copy, the names of the parameters that are its own."""
+    heads: tuple[Count, ...] = ()
+    """How many heads read each further copy, behind those of the first; empty: one each."""
+
+    def heads_of(self, heads: int) -> list[range]:
+        """Of a tagger with so many heads, those that read each copy."""
+        counts = self.heads or (1,) * len(self.changed)
+        ends = list(accumulate(counts, initial=heads - sum(counts)))
+        return [range(start, end) for start, end in pairwise((0, *ends))]
 
     @property
     def size(self) -> int:

@@ -26,6 +26,8 @@ class Mode:
     among: tuple[int, int] | None = None
     """The first of these tasks and how many there are in all, where others are computed elsewhere:
     random numbers are drawn for all, so that they do not depend on where."""
+    generator: torch.Generator | None = None
+    """Of the random numbers, where several threads draw some at once; None: torch's own."""
 
 
 SCORING = Mode()
@@ -99,6 +101,10 @@ def dropout(x: Tensor, mode: Mode) -> Tensor:
     """Drop features at random where the mode asks for it."""
     if not mode.dropout:
         return x
+    if mode.generator is not None:  # the same numbers as torch's dropout draws on a CPU
+        kept = 1 - mode.dropout
+        x = x.contiguous()
+        return x * torch.empty_like(x).bernoulli_(kept, generator=mode.generator).div_(kept)
     if mode.among is None:
         return functional.dropout(x.contiguous(), mode.dropout)
     # The mask of all tasks, of which this rank applies its own part.

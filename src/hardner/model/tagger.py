@@ -15,6 +15,7 @@ from hardner.model.decoders import (
     DecoderKind,
     Emissions,
     TransitionScores,
+    chain_scores,
     constraints,
     emit,
     init_decoder,
@@ -24,7 +25,7 @@ from hardner.model.decoders import (
 )
 from hardner.model.encoders import Encoded, Encoder, EncoderWithCopies
 from hardner.model.heads import Head, head_loss
-from hardner.model.layers import SCORING, Mode, Params, part_of, prefixed, scoped
+from hardner.model.layers import SCORING, Mode, Params, linear, part_of, prefixed, scoped
 from hardner.schemes import TagSet
 from hardner.types import Sentence
 
@@ -77,6 +78,12 @@ class Tagger:
         own = [0] * len(sentences) if domains is None else domains
         return Store(sentences, features, self.tag_sets, own, device)
 
+    def store_for_all(
+        self, sentences: Sequence[Sentence], device: torch.device | str = "cpu"
+    ) -> Store:
+        """As `store`, of sentences that are labelled for every decoder; types may overlap."""
+        return Store(sentences, self.encoder.features(sentences), self.tag_sets, None, device)
+
     def losses(
         self,
         params: Params,
@@ -100,21 +107,47 @@ class Tagger:
         for name in names:
             seen = stopped if name in cut else encoded
             if name in ("tag", "tag of sentences"):
-                emitted = self.emissions(params, seen, batch)
-                found[name] = tag_loss(self.decoder, emitted, batch, name != "tag")
+                each = self.head_losses(params, seen, batch, name != "tag")
+                found[name] = sum_of_heads(each, batch)
             else:
                 own = scoped(params, PARTS.get(name, name))
                 found[name] = head_loss(self.heads[name], own, seen, batch)
         return found
 
+    def head_losses(
+        self, params: Params, encoded: Encoded, batch: Batch, by_sentence: bool = False
+    ) -> Tensor:
+        """The tagging loss of each task, [M], or of each head of each task, [M * D]."""
+        emitted = self.emissions(params, encoded, batch)
+        return tag_loss(self.decoder, emitted, batch, by_sentence)
+
     def emissions(
         self, params: Params, encoded: Encoded, batch: Batch, domains: Tensor | None = None
     ) -> Emissions:
-        """The tags' scores by the tasks' decoders; ``domains`` if not those of the batch."""
+        """The tags' scores by the tasks' decoders; ``domains`` if not those of the batch.
+
+        A batch that is labelled for D heads is scored by all of them, as M * D tasks.
+        """
+        if batch.heads > 1 and domains is None:
+            return self._emissions_of_all(params, encoded, batch)
         rows = batch.domains if domains is None else domains
         limits = _limits(self.tag_sets, encoded.words.device, encoded.words.dtype)
         own = TransitionScores(*(limit[rows] for limit in limits))
         return emit(self.decoder, select(scoped(params, "decoder"), rows), encoded, batch, own)
+
+    def _emissions_of_all(self, params: Params, encoded: Encoded, batch: Batch) -> Emissions:
+        tasks, heads = encoded.words.shape[0], batch.heads
+        own = scoped(params, "decoder")  # [M|1, D, C, ...]
+        each = {n: p.expand(tasks, *p.shape[1:]).flatten(0, 1) for n, p in own.items()}
+        limits = _limits(self.tag_sets, encoded.words.device, encoded.words.dtype)
+        every = TransitionScores(
+            *(limit.repeat(tasks, *[1] * (limit.dim() - 1)) for limit in limits)
+        )
+        chain = chain_scores(self.decoder, each, every)
+        weight, bias = own["weight"].flatten(1, 2), own["bias"].flatten(1, 2)
+        scores = linear(encoded.words, weight, bias)  # [M, B, T, D * C], in one product
+        scores = scores.unflatten(-1, (heads, -1)).movedim(-2, 1).flatten(0, 1)  # [M * D, B, T, C]
+        return Emissions(scores, batch.lengths.repeat_interleave(heads, 0), chain)
 
     def prototypes(self, params: Params, batch: Batch, mode: Mode = SCORING) -> Params:
         """Parameters with the prototypes of a support batch as decoders, each task its own."""
@@ -141,6 +174,11 @@ class Tagger:
         return viterbi(scores, lengths, *chain)[0]
 
 
+def sum_of_heads(losses: Tensor, batch: Batch) -> Tensor:
+    """The losses of each task's heads [M * D], added up: [M]."""
+    return losses if batch.heads == 1 else losses.unflatten(0, (-1, batch.heads)).sum(1)
+
+
 class Model(NamedTuple):
     """A network and its parameters."""
 
@@ -154,8 +192,8 @@ def copy_of_model(model: Model, copy: int) -> Model:
     encoder = tagger.encoder
     if not isinstance(encoder, EncoderWithCopies):
         return model
-    first = len(tagger.tag_sets) - len(encoder.changed)
-    heads = slice(0, first) if copy == 0 else slice(first + copy - 1, first + copy)
+    own_heads = encoder.heads_of(len(tagger.tag_sets))[copy]
+    heads = slice(own_heads.start, own_heads.stop)
     tag_sets: tuple[TagSet, ...] = tagger.tag_sets[heads]
     alone = replace(tagger, encoder=encoder.base, tag_sets=tag_sets)
     reads = slice(copy * encoder.base.size, (copy + 1) * encoder.base.size)

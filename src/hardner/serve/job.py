@@ -39,14 +39,14 @@ def run_order(folder: Path, say: Callable[[dict[str, Any]], None]) -> None:
     base = Predictor.load(order.base)
     in_use = folder / MODEL_IN_USE
     before = Predictor.load(in_use) if in_use.is_dir() else base
-    model, results = learn_types(base, order, on_progress)
+    model, results, notes = learn_types(base, order, on_progress)
     labels = [result["label"] for result in results]
     held_out = score_held_out(model, order.held_out, labels)
     old = score_held_out(before, order.held_out, labels) if held_out else None
     result = {
         **overall(results),
         "types": results,
-        "notes": [note for result in results for note in result["notes"]],
+        "notes": notes,
         "changes": compare_models(before, model, order.unlabelled, labels, on_progress),
         "held_out": held_out,
         "held_out_before": old and old["f1"],

@@ -1,17 +1,15 @@
-"""Learning the types of a project, each by itself, so that none takes the others down."""
+"""Learning the types of a project in one fit, so that none takes the others down."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from hardner.adapt.forecast import USEFUL
+from hardner.adapt.checks import AdaptationRefused
+from hardner.adapt.report import TypeReport
 from hardner.adapt.workflow import adapt_predictor
 from hardner.errors import HardnerError
-from hardner.model.encoders import EncoderWithCopies
-from hardner.model.layers import part_of
-from hardner.model.tagger import Model
 from hardner.serve.runs import AdaptationOrder
-from hardner.tag.added_heads import add_head
+from hardner.tag.heads import keep_labels
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
@@ -19,109 +17,78 @@ OnProgress = Callable[[str, int, int], None]  # (stage, done, total)
 _FIGURES = ("f1", "low", "high", "gain")
 
 
-def learn_types(
-    base: Predictor, order: AdaptationOrder, on_progress: OnProgress
-) -> tuple[Predictor, list[dict[str, Any]]]:
-    """A model for all types, and what came of each.
+class LearntTypes(NamedTuple):
+    """A model for all types of a project, and what came of each."""
+
+    model: Predictor
+    results: list[dict[str, Any]]
+    notes: list[str]
+
+
+def learn_types(base: Predictor, order: AdaptationOrder, on_progress: OnProgress) -> LearntTypes:
+    """A model for all types.
 
     A type keeps the model's own head for it where that does better, or where learning failed.
     """
     labels = sorted({span.label for sentence in order.labelled for span in sentence.spans})
     on_progress("adapting", 0, 1)
-    adapted: list[Predictor] = []
-    kept: list[str] = []
-    results = []
-    for place, label in enumerate(labels):
+    try:
+        model, report = adapt_predictor(
+            base,
+            order.labelled,
+            labels,
+            keep=order.keep,
+            force=order.force,
+            on_progress=lambda done, total: on_progress("adapting", done, total),
+        )
+    except AdaptationRefused as refused:
+        kept = [row.label for row in refused.types if row.outcome == "kept"]
+        if order.keep or not kept:
+            why = [note for row in refused.types for note in _notes(row, order)] or [str(refused)]
+            raise HardnerError(" ".join(why)) from None
+        rows = [_result(row, order) for row in refused.types]
+        return LearntTypes(keep_labels(base, kept), rows, [n for row in rows for n in row["notes"]])
+    results = [_result(row, order) for row in report.types]
+    told = [note for result in results for note in result["notes"]]
+    return LearntTypes(model, results, list(dict.fromkeys((*told, *report.notes))))
 
-        def on_type_progress(done: int, total: int, place: int = place) -> None:
-            on_progress("adapting", place * total + done, len(labels) * total)
 
-        model, result = _learn_type(base, order, label, on_type_progress)
-        results.append(result)
-        if model is not None:
-            adapted.append(model)
-        elif result["kept"]:
-            kept.append(label)
-    if not adapted and (order.keep or not kept):
-        raise HardnerError(" ".join(note for result in results for note in result["notes"]))
-    return _together(base, adapted, kept, order.keep), results
-
-
-def _learn_type(
-    base: Predictor, order: AdaptationOrder, label: str, on_progress: Callable[[int, int], None]
-) -> tuple[Predictor | None, dict[str, Any]]:
-    """The model of one type, if it is to be used; F1 is None where nothing could be held out."""
-    given = [only_labels(sentence, {label}) for sentence in order.labelled]
-    is_known = label in base.labels
-    result = {
-        "label": label,
-        "sentences": len(given),
-        "mentions": sum(len(sentence.spans) for sentence in given),
-        "kept": is_known,
-        "learnt": False,
-        "notes": [f"{label}: the model knows it, and was to keep what it knew."],
+def _result(row: TypeReport, order: AdaptationOrder) -> dict[str, Any]:
+    """What came of a type; F1 is None where nothing could be held out."""
+    result: dict[str, Any] = {
+        "label": row.label,
+        "sentences": len(order.labelled),
+        "mentions": row.mentions,
+        "kept": row.outcome == "kept",
+        "learnt": row.outcome == "learnt",
+        "limit": row.limit,
+        "notes": _notes(row, order),
         "more": 0,
         **dict.fromkeys(_FIGURES),
     }
-    if is_known and order.keep:
-        return None, result
-    try:
-        # Forced: which one is better is decided below, where nothing is lost by the answer.
-        model, report = adapt_predictor(base, given, label, force=True, on_progress=on_progress)
-    except HardnerError as error:
-        why = str(error).replace("try another --seed", "label a few more sentences")
-        stays = "; the model's own stays" if is_known else ""
-        return None, result | {"notes": [f"{label} could not be learnt: {why}{stays}."]}
-    result |= {name: getattr(report, name) for name in ("sentences", "mentions", "notes")}
-    if (expected := report.expected) is None:
-        return model, result | {"kept": False, "learnt": True}
-    f1 = expected.f1
-    known, own = report.known or ("", 0.0)
-    if known == label and own > max(f1.value, USEFUL) and not order.force:
-        note = (
-            f"{label}: the model's own does better as it is, F1 {own:.2f} where {f1.value:.2f} "
-            "is expected of an adapted one, and is kept. Options can have it adapted all the same."
-        )
-        return None, result | {"f1": own, "notes": [note]}
-    figures = (f1.value, f1.low, f1.high, expected.gain.value)
-    learnt = {"kept": False, "learnt": True, "more": expected.more}
-    return model, result | learnt | dict(zip(_FIGURES, figures, strict=True))
+    if row.outcome == "kept" and row.expected and row.known:
+        return result | {"f1": row.known[1]}
+    if row.outcome != "learnt" or row.expected is None:
+        return result
+    f1, gain = row.expected.f1, row.expected.gain
+    figures = (f1.value, f1.low, f1.high, gain.value)
+    return result | {"more": row.expected.more} | dict(zip(_FIGURES, figures, strict=True))
 
 
-def _together(
-    base: Predictor, adapted: Sequence[Predictor], kept: Sequence[str], keep: bool
-) -> Predictor:
-    """One model of the base's heads, all or those that are kept, and the adapted ones."""
-    if keep:
-        model = base
-    elif kept:
-        model = with_heads(base, kept)
-    else:
-        model, *adapted = adapted
-    for one in adapted:
-        made = add_head(Model(model.tagger, model.params), Model(one.tagger, one.params))
-        temperatures = (*model.temperatures, *one.temperatures)
-        model = Predictor(*made, temperatures, model.device, model.start)
-    return model
-
-
-def with_heads(model: Predictor, labels: Collection[str]) -> Predictor:
-    """The model with only the heads that know a label."""
-    tagger = model.tagger
-    if isinstance(tagger.encoder, EncoderWithCopies):
-        return model  # each copy of the encoder belongs to a head: all of them stay
-    heads = [i for i, tags in enumerate(tagger.tag_sets) if not set(labels).isdisjoint(tags.labels)]
-    alone = tagger.with_domains([tagger.tag_sets[head] for head in heads])
-    params = {}
-    for name, value in model.params.items():
-        if part_of(name) == "decoder":
-            value = value[:, heads, : alone.tags]  # [1, D, C, ...]
-            if name == "decoder.transitions":
-                value = value[..., : alone.tags]
-        if part_of(name) in ("encoder", "frozen", "decoder"):
-            params[name] = value.contiguous()
-    temperatures = tuple(model.temperatures[head] for head in heads)
-    return Predictor(alone, params, temperatures, model.device, model.start)
+def _notes(row: TypeReport, order: AdaptationOrder) -> list[str]:
+    if row.outcome == "learnt":
+        return list(row.notes)
+    if row.outcome == "kept" and order.keep:
+        return [f"{row.label}: the model knows it, and was to keep what it knew."]
+    if row.outcome == "kept" and row.known and row.expected:
+        return [
+            f"{row.label}: the model's own does better as it is, F1 {row.known[1]:.2f} where "
+            f"{row.expected.f1.value:.2f} is expected of an adapted one, and is kept. Options can "
+            "have it adapted all the same."
+        ]
+    why = row.reason.replace("try another --seed", "label a few more sentences")
+    stays = "; the model's own stays" if row.outcome == "kept" else ""
+    return [f"{row.label} could not be learnt: {why}{stays}."]
 
 
 def only_labels(sentence: Sentence, labels: Collection[str]) -> Sentence:

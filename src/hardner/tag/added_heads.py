@@ -1,12 +1,13 @@
-"""A new head beside those of a model, which go on to read exactly what they read before.
+"""New heads beside those of a model, which go on to read exactly what they read before.
 
-Had the new head only what the encoder says already, it would lose what the encoder can learn about
-its type; did the others read the changed encoder, they would forget theirs. So the model gets a
-copy of what has changed (`EncoderWithCopies`), and the price is a second pass for the new head.
+Had new heads only what the encoder says already, they would lose what the encoder can learn about
+their types; did the others read the changed encoder, they would forget theirs. So the model gets a
+copy of what has changed (`EncoderWithCopies`), and the price is a second pass for the new heads.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain
 
 import torch
@@ -15,14 +16,14 @@ from torch.nn.functional import pad
 
 from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
-from hardner.model.tagger import Model, copy_of_model
+from hardner.model.tagger import Model, Tagger, copy_of_model
 from hardner.tag.engine import EncodedTexts, Engine
 from hardner.tag.uncertainty import Uncertainty
 from hardner.tag.windows import ScoredMention, Tokens
 
 
-def add_head(model: Model, added: Model) -> Model:
-    """The model with the only head of another, and of its encoder what the first copy has not."""
+def add_heads(model: Model, added: Model) -> Model:
+    """The model with the heads of another, and of its encoder what the first copy has not."""
     encoder = model.tagger.encoder
     base, changed = (
         (encoder.base, encoder.changed) if isinstance(encoder, EncoderWithCopies) else (encoder, ())
@@ -33,7 +34,9 @@ def add_head(model: Model, added: Model) -> Model:
         for name in start
         if part_of(name) == "encoder" and not torch.equal(start[name], added.params[name])
     )
-    wider = EncoderWithCopies(base, (*changed, names))
+    more = len(added.tagger.tag_sets)
+    counts = (*map(len, heads_by_copy(model.tagger)[1:]), more)
+    wider = EncoderWithCopies(base, (*changed, names), counts if max(counts) > 1 else ())
     crf = "crf" in (model.tagger.decoder, added.tagger.decoder)
     tagger = replace(
         model.tagger,
@@ -45,6 +48,37 @@ def add_head(model: Model, added: Model) -> Model:
     old, new = (_chained(m) if crf else _decoder(m) for m in (model, added))
     decoders = {name: _beside(name, old[name], new[name], tagger.tags) for name in old}
     return Model(tagger, model.params | own | decoders)
+
+
+def heads_by_copy(tagger: Tagger) -> list[range]:
+    """The heads that read each copy of a tagger's encoder; all of them where there is one."""
+    heads, encoder = len(tagger.tag_sets), tagger.encoder
+    return encoder.heads_of(heads) if isinstance(encoder, EncoderWithCopies) else [range(heads)]
+
+
+def take_heads(model: Model, heads: Collection[int]) -> Model:
+    """The model with some of its heads, and with no copy of the encoder that none of them reads."""
+    parts = []
+    for copy, own in enumerate(heads_by_copy(model.tagger)):
+        if kept := [place for place, head in enumerate(own) if head in heads]:
+            parts.append(_with_heads(copy_of_model(model, copy), kept))
+    return reduce(add_heads, parts)
+
+
+def _with_heads(model: Model, heads: Sequence[int]) -> Model:
+    tagger = model.tagger
+    if len(heads) == len(tagger.tag_sets):
+        return model
+    alone = tagger.with_domains([tagger.tag_sets[head] for head in heads])
+    params = {}
+    for name, value in model.params.items():
+        if part_of(name) == "decoder":
+            value = value[:, heads, : alone.tags]  # [1, D, C, ...]
+            if name == "decoder.transitions":
+                value = value[..., : alone.tags]
+        if part_of(name) in ("encoder", "frozen", "decoder"):
+            params[name] = value.contiguous()
+    return Model(alone, params)
 
 
 def _decoder(model: Model) -> Params:
@@ -64,8 +98,8 @@ def _chained(model: Model) -> Params:
 
 
 def _beside(name: str, old: Tensor, new: Tensor, tags: int) -> Tensor:
-    """Two decoders' numbers as one, [1, D, C, ...] and [1, 1, C', ...] -> [1, D + 1, tags, ...]."""
-    if name == "decoder.weight":  # the new one reads the last copy, the old ones those before
+    """Two decoders' numbers as one, [1, D, C, ...] and [1, E, C', ...] -> [1, D + E, tags, ...]."""
+    if name == "decoder.weight":  # the new ones read the last copy, the old ones those before
         size = new.shape[-1]
         new, old = pad(new, (old.shape[-1], 0)), pad(old, (0, size))
     return torch.cat([_as_wide(name, value, tags) for value in (old, new)], dim=1)
@@ -91,8 +125,7 @@ class BranchedEngine:
         cls, model: Model, encoder: EncoderWithCopies, temperatures: Sequence[float], device: str
     ) -> "BranchedEngine":
         """Take the model apart."""
-        first = len(model.tagger.tag_sets) - len(encoder.changed)
-        heads = (tuple(range(first)), *((first + i,) for i in range(len(encoder.changed))))
+        heads = tuple(map(tuple, encoder.heads_of(len(model.tagger.tag_sets))))
         engines = []
         for copy, own in enumerate(heads):
             tagger, params = copy_of_model(model, copy)

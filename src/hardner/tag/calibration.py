@@ -6,6 +6,7 @@ does not change what is found; it is chosen so that held-out sentences are as li
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import exp, log
 
 import torch
@@ -69,27 +70,47 @@ def loss_of(
     predictor: Predictor, sentences: Sequence[Sentence], head: int
 ) -> Callable[[float], float]:
     """The negative log-likelihood of the sentences' labels at any temperature."""
-    used = [sentence for sentence in sentences if 0 < len(sentence) <= LONGEST_WINDOW]
-    if not any(sentence.spans for sentence in used):
+    found = losses_of(predictor, sentences, [head])
+    if head not in found:
         raise HardnerError("calibration needs held-out sentences with labels; there are none")
+    return found[head]
+
+
+def losses_of(
+    predictor: Predictor, sentences: Sequence[Sentence], heads: Sequence[int] | None = None
+) -> dict[int, Callable[[float], float]]:
+    """As `loss_of`, of some or all heads at once; none of one whose labels no sentence holds."""
     tagger = predictor.tagger
+    used = [sentence for sentence in sentences if 0 < len(sentence) <= LONGEST_WINDOW]
+    held = {span.label for sentence in used for span in sentence.spans}
+    asked = range(len(tagger.tag_sets)) if heads is None else heads
+    chosen = [head for head in asked if not held.isdisjoint(tagger.tag_sets[head].labels)]
     # The encoder runs once; each temperature that is tried costs a pass of the CRF alone.
     plain = Engine(tagger, predictor.params, (1.0,) * len(tagger.tag_sets), predictor.device)
-    parts: list[tuple[Tensor, Tensor, TransitionScores, Tensor]] = []
+    parts: dict[int, list[_Said]] = {head: [] for head in chosen}
     with torch.no_grad():
-        for rows, said in plain.groups(plain.encode([s.tokens for s in used]), [head], _BATCH):
-            tags = _tags([used[row] for row in rows], tagger.tag_sets[head], said.scores.shape[2])
-            parts.append((*said, tags.to(said.scores.device)))
+        for rows, said in plain.groups(plain.encode([s.tokens for s in used]), chosen, _BATCH):
+            for place, head in enumerate(chosen):
+                own = slice(place, place + 1)
+                chain = TransitionScores(*(part[own] for part in said.chain))
+                some = [used[row] for row in rows]
+                tags = _tags(some, tagger.tag_sets[head], said.scores.shape[2])
+                tags = tags.to(said.scores.device)
+                parts[head].append((said.scores[own], said.lengths[own], chain, tags))
+    return {head: partial(_loss, own) for head, own in parts.items()}
 
-    @torch.no_grad()
-    def loss(temperatures: float) -> float:
-        total = 0.0
-        for scores, lengths, chain, tags in parts:
-            cooled = TransitionScores(*(part / temperatures for part in chain))
-            total += crf_loss(scores / temperatures, lengths, *cooled, tags).sum().item()
-        return total
 
-    return loss
+_Said = tuple[Tensor, Tensor, TransitionScores, Tensor]
+"""Of a batch: the scores of tags, lengths, the scores of sequences, and the right tags."""
+
+
+@torch.no_grad()
+def _loss(parts: Sequence[_Said], temperature: float) -> float:
+    total = 0.0
+    for scores, lengths, chain, tags in parts:
+        cooled = TransitionScores(*(part / temperature for part in chain))
+        total += crf_loss(scores / temperature, lengths, *cooled, tags).sum().item()
+    return total
 
 
 def _tags(sentences: Sequence[Sentence], tag_set: TagSet, width: int) -> Tensor:

@@ -19,6 +19,7 @@ from hardner.model.tagger import Model, Tagger
 from hardner.schemes import TagSet
 from hardner.tag.added_heads import BranchedEngine
 from hardner.tag.engine import BATCH_SIZE, EncodedSentences, Engine
+from hardner.tag.origin import Origin
 from hardner.tag.text_tagger import TextTagger, spans_of
 from hardner.tag.thresholds import MinScore, PrecisionRecallCurve, check_scores, thresholds_for
 from hardner.tag.uncertainty import Uncertainty
@@ -26,8 +27,8 @@ from hardner.tag.windows import ScoredMention, Tokens, buffer_size, windows_of_t
 from hardner.types import Progress, Sentence, Span
 
 if TYPE_CHECKING:
-    from hardner.adapt.examples import LabelledData, UnlabelledData
-    from hardner.adapt.workflow import AdaptationReport
+    from hardner.adapt.examples import LabelledData, Labels, UnlabelledData
+    from hardner.adapt.report import AdaptationReport
     from hardner.evaluate.score_report import ComparisonReport, ScoreReport
 
 BUNDLED_MODEL = Path(__file__).parents[1] / "assets" / "model"
@@ -44,6 +45,7 @@ class _Kept:
     start: Literal["", "bundled"] = ""
     thresholds: Mapping[str, Share] = field(default_factory=dict)
     curves: Mapping[str, PrecisionRecallCurve] = field(default_factory=dict)
+    origins: Mapping[str, Origin] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,6 +68,8 @@ class Predictor(TextTagger):
     """By label, the score that a mention must reach; of labels that are not named, 0."""
     curves: Mapping[str, PrecisionRecallCurve] = field(default_factory=dict)
     """By label, what held-out sentences say of its precision and recall at other thresholds."""
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    """By domain, where a head comes from that was adapted."""
     _engine: Engine | BranchedEngine = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,6 +120,7 @@ class Predictor(TextTagger):
             kept.learnt,
             thresholds=kept.thresholds,
             curves=kept.curves,
+            origins=kept.origins,
         )
 
     def save(self, path: str | Path) -> None:
@@ -126,6 +131,7 @@ class Predictor(TextTagger):
             "bundled" if self.start == BUNDLED_START else "",
             {label: score for label, score in self.thresholds.items() if score},
             {label: curve for label, curve in self.curves.items() if label in self.labels},
+            self.origins,
         )
         save_model(path, self.tagger, self.params, asdict(kept))
 
@@ -220,25 +226,27 @@ class Predictor(TextTagger):
     def adapt(
         self,
         labelled: "LabelledData",
-        label: str | None = None,
+        label: "Labels" = None,
         *,
+        labels: "Labels" = None,
         unlabelled: "UnlabelledData | None" = None,
         keep: bool = False,
         seed: int = 0,
         force: bool = False,
         on_progress: Progress | None = None,
     ) -> "Predictor":
-        """A predictor for a new type of entity, learnt from a few labelled sentences.
+        """A predictor for new types of entities, learnt from a few labelled sentences.
 
         Its ``report`` says what to expect. Arguments are those of
-        `hardner.adapt.workflow.adapt_predictor`.
+        `hardner.adapt.workflow.adapt_predictor`; a single ``label`` may be given in place of
+        ``labels``.
         """
         from hardner.adapt.workflow import adapt_predictor
 
         outcome = adapt_predictor(
             self,
             labelled,
-            label,
+            label if labels is None else labels,
             unlabelled=unlabelled,
             keep=keep,
             seed=seed,
