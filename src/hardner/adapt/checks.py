@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hardner.adapt.forecast import Floats, Forecast, HeldOutScores, resampled
+from hardner.adapt.forecast import FloatArray, Forecast, HeldOutScores, resampled
 from hardner.adapt.report import TypeReport
 from hardner.errors import HardnerError
 from hardner.model.layers import Params
@@ -64,7 +64,7 @@ def check_text(text: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> Non
         )
 
 
-def chance_of(counts: Floats, large: HeldOutScores, seen: Forecast, seed: int = 0) -> float:
+def chance_of(counts: FloatArray, large: HeldOutScores, seen: Forecast, seed: int = 0) -> float:
     """The probability that an existing label beats the adapted model."""
     theirs, ours = resampled(np.stack([counts, large.counts]), seed)
     grown = (len(counts) / large.learnt) ** -seen.exponent

@@ -31,7 +31,7 @@ from hardner.tag.predictor import Predictor
 from hardner.tag.thresholds import PrecisionRecallCurve
 from hardner.types import Sentence, Span
 
-Floats = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 DRAWS = 2000
 INTERVAL_LEVEL = 0.9
 """Probability that an interval should hold."""
@@ -52,7 +52,7 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, draws: Floats) -> "Interval":
+    def of(cls, draws: FloatArray) -> "Interval":
         """The mean and the central `INTERVAL_LEVEL` of the draws."""
         low, high = np.quantile(draws, ((1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2))
         return cls(float(draws.mean()), float(low), float(high))
@@ -63,7 +63,7 @@ class HeldOutScores:
     """Scores of models on sentences held out from them."""
 
     learnt: float
-    counts: Floats
+    counts: FloatArray
     """True positives, false positives, false negatives of each sentence [K, 3]; zeros if not held
     out."""
 
@@ -231,13 +231,13 @@ def forecast(
     return Forecast(f1, Interval.of(now - then), more, float(b.mean()))
 
 
-def f1_of(counts: Floats) -> float:
+def f1_of(counts: FloatArray) -> float:
     """Micro F1 of counts [K, 3]; 0 where nothing is right."""
     tp, fp, fn = counts.sum(0).tolist()
     return float(2 * tp / (2 * tp + fp + fn)) if tp else 0.0
 
 
-def _exponent(learnt: list[float], missed: Floats, rng: np.random.Generator) -> Floats:
+def _exponent(learnt: list[float], missed: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Draws of b from its posterior: prior and measured slope weighted by their precision."""
     mean, deviation = EXPONENT
     if len(learnt) == 2 and learnt[1] < learnt[0]:
@@ -251,7 +251,7 @@ def _exponent(learnt: list[float], missed: Floats, rng: np.random.Generator) -> 
     return np.maximum(rng.normal(mean, deviation, DRAWS), 0.0)
 
 
-def resampled(counts: Floats, seed: int = 0) -> Floats:
+def resampled(counts: FloatArray, seed: int = 0) -> FloatArray:
     """Bootstrap draws of F1 from counts [N, K, 3], paired between the N models: [N, DRAWS]."""
     tp, fp, fn = np.moveaxis(np.asarray(counts, np.float64), -1, 0)  # [N, K]
     right, every = 2 * tp, 2 * tp + fp + fn
@@ -264,7 +264,7 @@ def resampled(counts: Floats, seed: int = 0) -> Floats:
     shape = max((len(there) - 1) / (len(there) + 1), 0.25)
     weights = rng.gamma(shape, 1 / shape, (len(there), DRAWS))
     usual = weight * every[:, there].mean(1, keepdims=True).clip(min=1e-9)  # [N, DRAWS]
-    found: Floats = (right[:, there] @ weights + fancied * usual) / (
+    found: FloatArray = (right[:, there] @ weights + fancied * usual) / (
         every[:, there] @ weights + usual
     )
     return found
