@@ -27,6 +27,7 @@ from serve_bench import (
 from hardner.adapt.checks import AdaptationRefused
 from hardner.adapt.forecast import Forecast, Interval
 from hardner.adapt.report import AdaptationReport, TypeReport
+from hardner.adapt.workflow import AdaptationResult
 from hardner.errors import HardnerError
 from hardner.model.encoders import WordEncoder
 from hardner.model.tagger import Tagger
@@ -404,7 +405,7 @@ def learning(monkeypatch, folder, known=None, f1=0.5, wrong=(), **options):
     """Runs an order of two types; `known` is what the base does better as it is, by type."""
     said, base = [], Predictor(BASE, BASE.init(0))
 
-    def adapt(model, sentences, labels, *, keep, force, on_progress):
+    def adapt(model, sentences, labels, *, keep, force, on_progress, on_model):
         assert ([s.spans for s in sentences], labels) == ([BOTH.spans], ["Disease", "New"])
         on_progress(1, 2)
         rows, parts = [], [Heads.of(model)] if keep else []
@@ -430,12 +431,14 @@ def learning(monkeypatch, folder, known=None, f1=0.5, wrong=(), **options):
             refused.types = rows
             raise refused
         made = reduce(Heads.beside, parts).in_place_of(model)
-        return made, AdaptationReport(tuple(rows), 1, 1.0)
+        result = AdaptationResult(made, AdaptationReport(tuple(rows), 1, 1.0))
+        on_model(result)
+        return result
 
     monkeypatch.setattr(job, "Predictor", SimpleNamespace(load=lambda folder: base))
     monkeypatch.setattr(learning_types, "adapt_predictor", adapt)
-    order = {"keep": False, "force": False, "base": None} | options
-    AdaptationOrder([BOTH], [], [], **order).write(folder)
+    order = {"keep": False, "force": False, "base": None, "held_out": []} | options
+    AdaptationOrder([BOTH], unlabelled=[], **order).write(folder)
     job.run_order(folder, said.append)
     return base, said, Predictor.load(folder / "model")
 
@@ -454,6 +457,26 @@ def test_several_types_are_learnt_and_put_together(tmp_path, monkeypatch):
     assert set(model.labels) == {"Disease", "New"}
     for kind in model.labels:
         assert found(model, kind) == found(adapted(kind), kind)
+
+
+def test_the_first_model_is_handed_over_unless_it_is_worse(tmp_path, monkeypatch):
+    (tmp_path / "better").mkdir()
+    _, said, model = learning(monkeypatch, tmp_path / "better")
+    place = said.index({"first": ["Disease", "New"]})
+    assert 0 < place < len(said) - 1
+    first = Predictor.load(tmp_path / "better" / "first")
+    assert found(first, "New") == found(model, "New")
+
+    worse = iter([{"f1": 0.4}, {"f1": 0.5}] * 2)
+    monkeypatch.setattr(job, "score_held_out", lambda *_: next(worse))
+    (tmp_path / "worse").mkdir()
+    _, said, _ = learning(monkeypatch, tmp_path / "worse", held_out=[BOTH])
+    assert not any("first" in line for line in said)
+    assert not (tmp_path / "worse" / "first").exists()
+    assert (said[-1]["result"]["held_out"], said[-1]["result"]["held_out_before"]) == (
+        {"f1": 0.4},
+        0.5,
+    )
 
 
 def test_a_type_that_the_model_knows_better_keeps_its_head(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from hardner.evaluate.errors import PredictedSentence, find_mistakes
 from hardner.evaluate.score import score
 from hardner.serve.errors import DISK_FULL, is_disk_full
 from hardner.serve.learning import OnProgress, learn_types, only_labels, overall
-from hardner.serve.runs import MODEL_IN_USE, NEW_MODEL, AdaptationOrder
+from hardner.serve.runs import FIRST_MODEL, MODEL_IN_USE, NEW_MODEL, AdaptationOrder, falls
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
@@ -39,17 +39,26 @@ def run_order(folder: Path, say: Callable[[dict[str, Any]], None]) -> None:
     base = Predictor.load(order.base)
     in_use = folder / MODEL_IN_USE
     before = Predictor.load(in_use) if in_use.is_dir() else base
-    model, results, notes = learn_types(base, order, on_progress)
+
+    def held_out(after: Predictor, labels: Sequence[str]) -> dict[str, Any]:
+        scored = score_held_out(after, order.held_out, labels)
+        old = score_held_out(before, order.held_out, labels) if scored else None
+        return {"held_out": scored, "held_out_before": old and old["f1"]}
+
+    def on_first(first: Predictor) -> None:
+        """Let the server use the first model while cross-validation goes on, if it is better."""
+        if not falls(held_out(first, order.labels)):
+            first.save(folder / FIRST_MODEL)
+            say({"first": [*first.labels]})
+
+    model, results, notes = learn_types(base, order, on_progress, on_first)
     labels = [result["label"] for result in results]
-    held_out = score_held_out(model, order.held_out, labels)
-    old = score_held_out(before, order.held_out, labels) if held_out else None
     result = {
         **overall(results),
         "types": results,
         "notes": notes,
         "changes": compare_models(before, model, order.unlabelled, labels, on_progress),
-        "held_out": held_out,
-        "held_out_before": old and old["f1"],
+        **held_out(model, labels),
     }
     on_progress("saving", 0, 1)
     model.save(folder / NEW_MODEL)

@@ -25,12 +25,18 @@ class LearntTypes(NamedTuple):
     notes: list[str]
 
 
-def learn_types(base: Predictor, order: AdaptationOrder, on_progress: OnProgress) -> LearntTypes:
+def learn_types(
+    base: Predictor,
+    order: AdaptationOrder,
+    on_progress: OnProgress,
+    on_first: Callable[[Predictor], None],
+) -> LearntTypes:
     """A model for all types.
 
     A type keeps the model's own head for it where that does better, or where learning failed.
+    ``on_first`` is given a model that can be used before all is cross-validated.
     """
-    labels = sorted({span.label for sentence in order.labelled for span in sentence.spans})
+    labels = order.labels
     on_progress("adapting", 0, 1)
     try:
         model, report = adapt_predictor(
@@ -40,6 +46,7 @@ def learn_types(base: Predictor, order: AdaptationOrder, on_progress: OnProgress
             keep=order.keep,
             force=order.force,
             on_progress=lambda done, total: on_progress("adapting", done, total),
+            on_model=lambda first: on_first(first.predictor),
         )
     except AdaptationRefused as refused:
         kept = [row.label for row in refused.types if row.outcome == "kept"]

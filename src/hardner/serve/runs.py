@@ -48,6 +48,16 @@ class AdaptationOrder:
     base: Path | None
     """The folder of the model to adapt; None is the bundled one."""
 
+    @property
+    def labels(self) -> list[str]:
+        """Of the types to learn: those of sentences that were labelled to their end."""
+        return sorted({span.label for sentence in self.done for span in sentence.spans})
+
+    @property
+    def done(self) -> list[Sentence]:
+        """The sentences that were labelled to their end."""
+        return [sentence for sentence in self.labelled if sentence.is_done]
+
     def write(self, folder: Path) -> None:
         (folder / _ORDER).write_text(json.dumps(asdict(self), default=str), "utf-8")
 
@@ -115,15 +125,13 @@ def learning_curve(database: Database) -> list[dict[str, Any]]:
     return points
 
 
-def _insert(database: Database, labelled: Sequence[Sentence]) -> int:
-    labelled = [sentence for sentence in labelled if sentence.is_done]
-    types = sorted({span.label for sentence in labelled for span in sentence.spans})
-    mentions = sum(len(sentence.spans) for sentence in labelled)
+def _insert(database: Database, order: AdaptationOrder) -> int:
+    mentions = sum(len(sentence.spans) for sentence in order.done)
     try:
         made = database.execute(
             """INSERT INTO runs (state, started, sentences, mentions, types)
                VALUES ('running', ?, ?, ?, ?)""",
-            (utc_now(), len(labelled), mentions, json.dumps(types)),
+            (utc_now(), len(order.done), mentions, json.dumps(order.labels)),
         )
     except sqlite3.IntegrityError:  # a unique index lets one run at a time be 'running'
         raise Conflict("a run is on its way already; wait for it or cancel it") from None
@@ -191,7 +199,7 @@ class AdaptationRunner:
         """Start a run, to be compared with the adapted model in use, if any; returns its number."""
         with self._lock:
             with self._project.writing() as database:
-                number = _insert(database, order.labelled)
+                number = _insert(database, order)
             folder = Path(tempfile.mkdtemp(prefix="hardner-adapt-"))
             try:
                 order.write(folder)
