@@ -170,3 +170,8 @@ def test_the_commands(call: Command, made: dict[str, Predictor], tmp_path: Path)
     assert code == 0 and "Gene: no record of an adaptation" in said
     assert "Drug: learnt on 2026-01-01 from" in said and "expected F1 0." in said
     assert json.loads(call("model", "show", beside, "--json")[1])["types"]["Drug"]["sentences"] == 9
+    careful = tmp_path / "careful"
+    assert call("model", "threshold", beside, "--out", careful)[0] == 2
+    assert call("model", "threshold", beside, "--threshold", "Drug=0.7", "--out", careful)[0] == 0
+    assert hardner.load(careful).thresholds == {"Gene": 0.0, "Species": 0.0, "Drug": 0.7}
+    assert "; threshold 0.7\n" in call("model", "show", careful)[1]

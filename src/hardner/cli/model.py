@@ -10,7 +10,7 @@ from rich.console import Console
 from typer import Argument, Option
 
 from hardner.cli.common import PlainCommand, check_model_folder, plain_table, print_json, say
-from hardner.cli.model_types import diff, drop, merge, rename
+from hardner.cli.model_types import diff, drop, merge, rename, threshold
 from hardner.cli.options import FORCE_OPTION, JSON_OPTION
 from hardner.errors import HardnerError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ABOUT = "Inspect and compare models, and change which types they find."
 model_app = typer.Typer(help=ABOUT, no_args_is_help=True)
-for _command in (drop, rename, merge, diff):
+for _command in (drop, rename, merge, diff, threshold):
     model_app.command(cls=PlainCommand)(_command)
 
 
@@ -63,9 +63,7 @@ def show(
     from hardner.model.presets import NETWORKS
 
     names = list(NETWORKS) if name is None else [name]
-    found = [
-        _described(*_found(one, vocabulary, domains)) | {"types": _types(one)} for one in names
-    ]
+    found = [_described(*_found(one, vocabulary, domains)) | _of_types(one) for one in names]
     if as_json:
         print_json(found[0] if name else found)
         return
@@ -155,17 +153,18 @@ def _described(name: str, about: str, tagger: "Tagger") -> dict[str, Any]:
     }
 
 
-def _types(name: str) -> dict[str, Any]:
-    """Of a model folder, where each type comes from; None where the folder does not say."""
+def _of_types(name: str) -> dict[str, Any]:
+    """Of a model folder, each type's threshold, and where it comes from (None: not known)."""
     from hardner.model.presets import NETWORKS
     from hardner.tag.heads import origin_of
     from hardner.tag.predictor import Predictor
 
     if name in NETWORKS:
-        return {}
+        return {"types": {}, "thresholds": {}}
     model = Predictor.load(name)
     origins = {label: origin_of(model, label) for label in model.labels}
-    return {label: origin and asdict(origin) for label, origin in origins.items()}
+    types = {label: origin and asdict(origin) for label, origin in origins.items()}
+    return {"types": types, "thresholds": dict(model.thresholds)}
 
 
 def _type_line(label: str, origin: dict[str, Any] | None) -> str:
@@ -196,4 +195,5 @@ def _print(network: dict[str, Any]) -> None:
     typer.echo(f"{network['name']}: {network['about']}")
     Console().print(table)
     for label, origin in network["types"].items():
-        typer.echo(_type_line(label, origin))
+        least = network["thresholds"][label]
+        typer.echo(_type_line(label, origin) + (f"; threshold {least:g}" if least else ""))

@@ -1,4 +1,4 @@
-"""``hardner model drop``, ``rename``, ``merge`` and ``diff``: the types of model folders."""
+"""``hardner model drop``, ``rename``, ``merge``, ``diff`` and ``threshold``: types of models."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +8,7 @@ from typer import Argument, Option
 
 from hardner.cli.common import check_model_folder, print_json, say
 from hardner.cli.options import FORCE_OPTION, JSON_OPTION
+from hardner.cli.thresholds import MIN_PRECISION_OPTION, THRESHOLD_OPTION, chosen_min_score
 
 if TYPE_CHECKING:
     from hardner.tag.predictor import Predictor
@@ -54,6 +55,26 @@ def rename(
             raise typer.BadParameter(f"{name!r} is not of the form OLD=NEW")
         pairs[old] = new
     _write(rename_labels(_loaded(folder, out, force), pairs), out)
+
+
+def threshold(
+    folder: FOLDER,
+    out: OUT,
+    threshold: THRESHOLD_OPTION = None,
+    min_precision: MIN_PRECISION_OPTION = None,
+    force: FORCE_OPTION = False,
+) -> None:
+    """Write a model with other thresholds for its types, which every way to tag then goes by.
+
+    Examples:
+
+    - `hardner model threshold my-model --threshold Device=0.7 --out careful-model`
+    - `hardner model threshold my-model --min-precision 0.8 --out careful-model`
+    """
+    least = chosen_min_score(threshold, min_precision, folder, None)
+    if least is None:
+        raise typer.BadParameter("name a --threshold or a --min-precision")
+    _write(_loaded(folder, out, force).with_thresholds(least), out)
 
 
 def merge(
