@@ -125,9 +125,11 @@ def test_from_right_to_left(visit: Any, shared: Server) -> None:
 
 def test_a_long_document_has_words_only_where_it_is_read(visit: Any, shared: Server) -> None:
     text = " ".join(f"Case {n} had a stent in the left artery for weeks." for n in range(700))
-    number = shared.ask("/api/documents", {"documents": [{"name": "long", "text": text}]})["first"]
+    number = shared.ask("/api/documents", {"documents": [{"name": "700 cases", "text": text}]})[
+        "first"
+    ]
     page = visit(shared)
-    acts.open_document(page, "long")
+    acts.open_document(page, "700 cases")
     rows = page.locator("#text .sentence")
     while rows.count() < 700:  # more come by themselves near the end
         seen = rows.count()

@@ -3,12 +3,13 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,13 @@ class Server:
     """Runs commands in forks of a process that has everything imported."""
 
     def __init__(self, environment: Mapping[str, str] = {}) -> None:
-        own = {"OMP_NUM_THREADS": "1", "HARDNER_COMMIT": "test", "COLUMNS": "400", **environment}
+        own = {
+            "OMP_NUM_THREADS": "1",
+            "SOURCE_DATE_EPOCH": "0",
+            "HARDNER_COMMIT": "test",
+            "COLUMNS": "400",
+            **environment,
+        }
         self._process = subprocess.Popen(
             [sys.executable, "-m", "crash.server"],
             stdin=subprocess.PIPE,
@@ -75,6 +82,8 @@ class Reference:
     """How often it does something to files."""
     seconds: float
     err: str
+    early: Snapshot = field(default_factory=dict)
+    """What lies there once the first of several outputs is whole."""
 
 
 @dataclass
@@ -127,6 +136,21 @@ class Bench:
         assert ended.code == 0, ended.err
         after = snapshot(self.folder)
         return Reference(before, after, int(counted.read_text()), seconds, ended.err)
+
+    def with_early(self, command: Command, reference: Reference) -> Reference:
+        """Find the first output: what a kill leaves as early as it leaves anything."""
+        low, high = 0, reference.events
+        while high - low > 1:
+            at = (low + high) // 2
+            low, high = (low, at) if self._killed(command, at) else (at, high)
+        self._killed(command, high)
+        return replace(reference, early=snapshot(self.folder))
+
+    def _killed(self, command: Command, at: int) -> bool:
+        """Whether an output stands after a kill at something that the command does to files."""
+        self.reset(command)
+        self.run(command.arguments, at=at, signal=int(signal.SIGKILL))
+        return (self.folder / command.early).exists()
 
     def make_old(self, command: Command) -> None:
         """Keep what the command makes of its other input."""

@@ -33,6 +33,8 @@ class Command:
     """How the names begin of what is written bit by bit, and may be a part until the end."""
     old: tuple[str, ...] = ()
     """Outputs that an earlier command has left and this one replaces."""
+    early: str = ""
+    """An output that stands, whole, some time before the end, where none stood before."""
     other: tuple[str, ...] = ()
     """The same command for another input, to run beside it."""
     to_device: tuple[str, ...] = ()
@@ -53,6 +55,7 @@ COMMANDS = (
         "adapt",
         ("adapt", "drugs.tsv", "--model", "start", "--out", "new", "--force"),
         old=("new",),
+        early="new",
         other=("adapt", "drugs.tsv", "--model", "start", "--out", "new", "--force", "--seed", "5"),
     ),
     Command(

@@ -90,6 +90,7 @@ def hunt(bench: Bench, command: Command, kills: int, seed: int) -> Iterator[Tria
     new = bench.reference(command)
     assert bench.reference(command).after == new.after, f"{command.name} is not repeatable"
     over = bench.reference(command, old=True) if command.old else new
+    new = bench.with_early(command, new) if command.early else new
     few = max(1, kills // 10)
 
     def several(name: str, times: int, once: Callable[[Random], list[str]]) -> Trial:

@@ -27,17 +27,19 @@ def is_leftover(name: str) -> bool:
 
 def damage(command: Command, reference: Reference, now: Snapshot) -> list[str]:
     """What is lost or half-written after a command was stopped."""
-    before, after = reference.before, reference.after
+    before, after, early = reference.before, reference.after, reference.early
     found = [f"lost: {name}" for name in before if name in after and name not in now]
     for name, content in now.items():
         if is_leftover(name) or name.startswith(command.growing or "?"):
             continue
-        if content not in (before.get(name), after.get(name)):
+        if content not in (before.get(name), after.get(name), early.get(name)):
             found.append(f"half-written: {name}")
-    for place in command.old:
-        held = _below(place, now)
-        if held != _below(place, after) and held != _below(place, before):
-            found.append(f"neither the old nor the new: {place}")
+    whole = (before, after, early)
+    found += [
+        f"neither the old nor the new: {place}"
+        for place in command.old
+        if _below(place, now) not in [_below(place, files) for files in whole]
+    ]
     return found
 
 

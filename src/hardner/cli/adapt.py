@@ -167,7 +167,7 @@ class _FirstModel:
     def take(self, result: "AdaptationResult") -> None:
         """Keep it; a model that was there is replaced only by one that is judged."""
         self.result = result
-        if not self.out.exists():
+        if not self.out.exists() or not any(self.out.iterdir()):
             result.predictor.save(self.out)
             self._saved = True
 
@@ -178,11 +178,9 @@ class _FirstModel:
 
     def left_behind(self) -> str:
         """What an interrupt leaves."""
-        if self.result is None or (not self._saved and not self.out.exists()):
-            return "nothing was written"
-        if not self._saved:
-            self.result.predictor.save(self.out)
-        return f"{self.out} holds the model, but which F1 to expect of it is not known"
+        if self._saved:
+            return f"{self.out} holds the model, but which F1 to expect of it is not known"
+        return "nothing was written"
 
 
 def _labelled(
