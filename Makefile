@@ -93,4 +93,5 @@ bench: $(TESTED)
 	$(BIN)/python benchmarks/serve.py
 	$(BIN)/python benchmarks/api.py
 	$(BIN)/python benchmarks/review.py
+	$(BIN)/python benchmarks/workbench_adapt.py
 	$(BIN)/python benchmarks/tagging.py $(CORPORA) --model $(BUNDLED)
