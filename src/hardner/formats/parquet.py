@@ -31,6 +31,8 @@ _ROWS = 500
 """Rows held in memory at a time."""
 _LEAST, _RATIO = 20_000_000, 50
 """Bytes that any column of a row group, and that a byte of one may become."""
+_SMALL = 1 << 24
+"""Bytes of a file that is read once more to be checked: small ones may hide large ones."""
 _MENTIONS = 10_000
 """In the mean of a row group's rows."""
 _COLUMNS = ("id", "text", "entities", "passages")
@@ -51,23 +53,23 @@ def document_of_row(record: dict[str, Any], path: PathLike, number: int) -> Docu
 
 def count_rows(path: PathLike) -> int:
     """The number of rows of a file."""
-    return int(_opened(path).metadata.num_rows)
+    return int(_opened(path)[0].metadata.num_rows)
 
 
 def read_rows(
     path: PathLike, start: int = 0, stop: int | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows of a file with their numbers from 0; row groups outside of the range are not read."""
-    file = _opened(path)
+    file, held = _opened(path)
     known = file.schema_arrow.names
     if "text" not in known:
         raise Place(path).error('no column "text"')
     columns = [name for name in _COLUMNS if name in known]
+    _check_size(file, held, columns, Place(path))
     first, end = 0, file.metadata.num_rows if stop is None else stop
     for group in range(file.num_row_groups):
         size = file.metadata.row_group(group).num_rows
         if first < end and start < first + size:
-            _check_size(file.metadata.row_group(group), Place(path))
             batches = file.iter_batches(_ROWS, [group], columns)
             found = (row for batch in batches for row in _plain_rows(batch, Place(path)))
             for number, row in enumerate(bounded(found, Place(path), "damaged Parquet"), first):
@@ -76,15 +78,23 @@ def read_rows(
         first += size
 
 
-def _check_size(group: Any, place: Place) -> None:
-    """Refuse a small file that would fill the memory."""
-    for column in map(group.column, range(group.num_columns)):
-        if column.path_in_schema.split(".")[0] not in _COLUMNS:
-            continue
-        limit = max(_LEAST, _RATIO * column.total_compressed_size)
-        if column.total_uncompressed_size > limit:
-            raise place.error(f"unpacks to more than {limit:,} bytes; split it")
-        if column.num_values > _LEAST + _MENTIONS * group.num_rows:
+def _check_size(file: Any, held: int, columns: list[str], place: Place) -> None:
+    """Refuse a small file that would fill the memory; ``held`` are its bytes."""
+    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+    limit = max(_LEAST, _RATIO * held)
+    if sum(group.total_byte_size for group in groups) > limit:
+        raise place.error(f"unpacks to more than {limit:,} bytes; split it")
+    if held > _SMALL:
+        return
+    with boundary(place, "damaged Parquet"):
+        # What is said of a column is looked at only where it can be read: pyarrow ends the process
+        # over some damage to it.
+        file.scan_contents(columns)
+        schema = file.metadata.schema
+        own = [i for i in range(len(schema)) if schema.column(i).path.split(".")[0] in columns]
+        values = [[group.column(i).num_values for i in own] for group in groups]
+    for group, counts in zip(groups, values, strict=True):
+        if max(counts) > _LEAST + _MENTIONS * group.num_rows:
             raise place.error(f"more than {_MENTIONS:,} values in a row")
 
 
@@ -113,17 +123,19 @@ def _characters(array: Any) -> int:
     return compute.sum(lengths.take(array.indices.drop_null())).as_py() or 0
 
 
-def _opened(path: PathLike) -> Any:
-    """The file; a compressed one is held whole, since Parquet is read from its end.
+def _opened(path: PathLike) -> tuple[Any, int]:
+    """The file and its bytes; a compressed one is held whole, since Parquet is read from its end.
 
     Texts stay in their dictionary, where a file has one: it may hold a long one many times.
     """
     parquet = import_extra("pyarrow.parquet", "ray")
+    source: Any
     if is_standard(path) or plain_name(path) != Path(path).name:
-        source: Any = io.BytesIO(read_bytes(path))
+        content = read_bytes(path)
+        source, held = io.BytesIO(content), len(content)
     else:
         open_binary(path).close()  # which says what is wrong with the path
-        source = str(path)
+        source, held = str(path), Path(path).stat().st_size
     with boundary(Place(path), "not Parquet"):
         schema = parquet.ParquetFile(source).schema
         texts = [
@@ -133,7 +145,7 @@ def _opened(path: PathLike) -> Any:
         ]
         opened = parquet.ParquetFile(source, read_dictionary=texts)
         opened.schema_arrow.names  # noqa: B018  # raises where a column's name is not UTF-8
-    return opened
+    return opened, held
 
 
 def _write(documents: Iterable[Document], path: PathLike, report: Report) -> None:
