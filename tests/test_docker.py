@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from packaging.requirements import Requirement
+from without_torch import REFUSED
 
 from hardner.cli import app
 
@@ -139,18 +140,15 @@ def test_the_small_image_installs_what_the_project_declares() -> None:
     assert named == declared - {"torch", "onnx", "bioc", "lxml"}
 
 
-ALONE = """
-import sys
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "onnx", "bioc", "lxml", "transformers"}:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Refuse())
+ALONE = (
+    REFUSED
+    + """
 import hardner.serve.server, hardner.tag.onnx_predictor
 from hardner.cli import main
 sys.argv = ["hardner", "tag", "-"]
 main()
 """
+)
 
 
 def test_commands_without_torch_end_in_one_line() -> None:

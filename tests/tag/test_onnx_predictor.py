@@ -12,6 +12,7 @@ import pytest
 import torch
 from sequences import brute_force
 from small_models import folder, predictor
+from without_torch import REFUSED
 
 import hardner
 from hardner import OnnxPredictor
@@ -115,13 +116,9 @@ def test_threads_share_one(exported: Path) -> None:
     assert found == [expected] * 4
 
 
-ALONE = """
-import sys
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "onnx", "bioc", "lxml", "transformers"}:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Refuse())
+ALONE = (
+    REFUSED
+    + """
 import hardner
 model = hardner.OnnxPredictor.load(sys.argv[1])
 found = model("Aspirin may worsen asthma.")
@@ -132,6 +129,7 @@ try:
 except hardner.errors.HardnerError as error:
     print(error)
 """
+)
 
 
 def test_torch_is_not_needed(exported: Path) -> None:

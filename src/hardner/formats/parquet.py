@@ -30,7 +30,7 @@ from hardner.types import Document
 _ROWS = 500
 """Rows held in memory at a time."""
 _LEAST, _RATIO = 20_000_000, 50
-"""Bytes that any column of a row group, and that a byte of one may become."""
+"""Bytes that any file, and that a byte of one may become."""
 _SMALL = 1 << 24
 """Bytes of a file that is read once more to be checked: small ones may hide large ones."""
 _MENTIONS = 10_000
