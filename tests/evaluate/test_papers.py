@@ -8,7 +8,7 @@ import pytest
 from evaluate.made import of_f1
 from formats.command import Command
 
-from hardner.evaluate.papers import paper_grids, paper_table, paper_tables
+from hardner.evaluate.papers import paper_grids, paper_tables
 from hardner.evaluate.published import published_values
 from hardner.evaluate.render import GRID_RENDERERS
 from hardner.evaluate.results import ResultFile
@@ -23,14 +23,14 @@ def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def shown(name: str, folder: Path) -> str:
-    return "\n".join(map(GRID_RENDERERS["text"], paper_grids(paper_table(name), folder)))
+    return "\n".join(map(GRID_RENDERERS["text"], paper_grids(paper_tables()[name], folder)))
 
 
 @pytest.mark.parametrize("name", paper_tables())
 def test_each_can_be_shown_without_a_single_run(name: str, tmp_path: Path) -> None:
     text = shown(name, tmp_path)
     assert "not run" in text
-    assert paper_table(name).title in text
+    assert paper_tables()[name].title in text
 
 
 def test_each_is_of_a_table_that_the_papers_have_and_none_is_left_out() -> None:
@@ -53,7 +53,7 @@ def test_all_published_values_are_in_a_table_of_their_paper(tmp_path: Path) -> N
     """Counts and scores, each in the digits that are shown."""
     texts: dict[str, str] = {}
     for name in paper_tables():
-        paper = paper_table(name).title.partition(",")[0]
+        paper = paper_tables()[name].title.partition(",")[0]
         texts[paper] = texts.get(paper, "") + shown(name, tmp_path)
     numbers = {paper: set(NUMBER.findall(text.replace(",", ""))) for paper, text in texts.items()}
     elsewhere = ("Su et al.", "MetaNER, Figure 4")  # of ACE2005, which genes stand in for

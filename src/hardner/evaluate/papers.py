@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from hardner.catalogue import SPLITS
 from hardner.config import make
-from hardner.errors import HardnerError
 from hardner.evaluate.protocols import PROTOCOLS, Size
 from hardner.evaluate.published import published_mean, published_values
 from hardner.evaluate.render import METRIC_NAMES, Grid, shares_grid, table_grids
@@ -64,13 +63,6 @@ def paper_tables() -> Mapping[str, PaperTable]:
     """By name, such as ``hgda/3``."""
     table = read_toml(Path(__file__).with_name("papers.toml"))
     return {name: make(PaperTable, row, name) for name, row in table.items()}
-
-
-def paper_table(name: str) -> PaperTable:
-    """The table of that name."""
-    if name not in paper_tables():
-        raise HardnerError(f"no table {name!r}; there are {', '.join(paper_tables())}")
-    return paper_tables()[name]
 
 
 def paper_grids(table: PaperTable, folder: Path) -> Iterator[Grid]:
