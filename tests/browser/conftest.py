@@ -63,7 +63,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("request", lambda asked: _outside(asked.url, server.url, wrong))
         page.on("dialog", lambda dialog: dialog.accept())
         page.goto(server.entrance)
-        page.locator("#panels .panel:not([hidden])").wait_for(state="attached")
+        page.locator("#main:not([inert]) .panel:not([hidden])").wait_for(state="attached")
         return page
 
     yield opened

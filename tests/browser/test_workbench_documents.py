@@ -51,6 +51,24 @@ def test_upload_drop_and_paste(visit: Any, shared: Server, tmp_path: Path) -> No
     expect(page.locator(".toast.bad")).to_contain_text("broken")
 
 
+def test_what_is_added_before_the_project_is_known_waits_for_it(visit: Any, shared: Server) -> None:
+    page = visit(shared)
+    held: list[Any] = []
+    page.route("**/api/project", lambda route: held.append(route))
+    page.reload(wait_until="commit")
+    expect(page.locator("#theme")).to_contain_text("Theme: ")  # its scripts have run
+    expect(page.locator("#main")).to_have_attribute("inert", "")
+    page.evaluate(PASTE, "Pasted before anything was known.")
+    expect(page.locator("dialog")).to_have_count(0)
+    held[0].continue_()
+    expect(page.locator("dialog")).to_contain_text("up to ")
+    assert "up to 0" not in page.locator("dialog").inner_text()
+    page.click("dialog button[type=submit]")
+    page.locator("dialog").wait_for(state="detached")
+    page.fill("#search", "anything")
+    expect(page.locator(".row")).to_have_count(1)
+
+
 def test_only_readable_formats_are_offered_and_two_files_are_one_document(
     visit: Any, shared: Server
 ) -> None:

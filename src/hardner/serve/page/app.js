@@ -1,5 +1,5 @@
 /** The workbench: brings the parts together, and what belongs to none of them. */
-import { reachable } from "./core/api.js";
+import { Unreachable, reachable } from "./core/api.js";
 import { on } from "./core/bus.js";
 import { byId, count } from "./core/dom.js";
 import { resume, unsaved } from "./core/drafts.js";
@@ -130,6 +130,9 @@ for (const name of ["sentence", "connection", "status"]) {
 }
 on("opened", ({ id }) => remember("document", id));
 on("refused", () => (everSaved = false));
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason instanceof Unreachable) event.preventDefault(); // the banner says so
+});
 
 setTheme(document.documentElement.dataset.theme ?? "system");
 showFirst();

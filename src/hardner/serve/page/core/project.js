@@ -1,6 +1,7 @@
 /** What the server last said of the project as a whole, and the polling that keeps it fresh. */
 import { get, reachable } from "./api.js";
 import { emit, on } from "./bus.js";
+import { byId } from "./dom.js";
 
 export const project = { name: "", me: "", types: [], formats: [], schemes: [], limits: {}, status: null };
 
@@ -13,15 +14,20 @@ export const running = () => project.status?.run?.state === "running";
 let timer = 0;
 let asking = null;
 
-/** Asks once, then again and again. */
-export async function start() {
+let loading = null;
+
+/** Asks once, then again and again. The page takes no clicks before the first answer. */
+export const start = () => (loading ??= load());
+
+async function load() {
   try {
     const { status, ...rest } = await get("/api/project");
     Object.assign(project, rest, { status });
   } catch {
     await new Promise((resolve) => setTimeout(resolve, DOWN));
-    return start();
+    return load();
   }
+  for (const part of ["top", "main"]) byId(part).inert = false;
   emit("types");
   emit("status");
   later();
@@ -46,6 +52,7 @@ function soon() {
 
 /** Asks now; a call while one is under way waits for that one and asks again. */
 export async function refresh() {
+  if (!project.status) return start();
   if (asking) {
     await asking;
     if (asking) return asking;

@@ -3,11 +3,12 @@ import { post, upload } from "../core/api.js";
 import { emit } from "../core/bus.js";
 import { byId, count, dialog, h, size } from "../core/dom.js";
 import { note, told } from "../core/live.js";
-import { project, refresh } from "../core/project.js";
+import { project, refresh, start } from "../core/project.js";
 import { openDocument, opened } from "../text/reader.js";
 
 /** The dialog; `text` is what was pasted outside of it. */
-export function addDocuments(text = "") {
+export async function addDocuments(text = "") {
+  await start();
   const area = h("textarea", { id: "add-text", rows: 8, dir: "auto", placeholder: "Paste an abstract here" });
   area.value = text;
   const name = h("input", { id: "add-name", autocomplete: "off", maxlength: 200 });

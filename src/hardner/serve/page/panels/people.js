@@ -69,25 +69,29 @@ mine.addEventListener("submit", (event) => {
 alone.addEventListener(
   "change",
   told(async () => {
+    changing = alone.checked;
     try {
       if (!(await settled())) throw new Error("Some labels are not saved yet; try when they are.");
-      await patch("/api/people", { alone: alone.checked });
+      await patch("/api/people", { alone: changing });
     } catch (error) {
       alone.checked = project.status.alone;
       throw error;
+    } finally {
+      changing = null;
     }
     await refresh();
   }),
 );
 
 let again = 0;
+let changing = null; // what "alone" is being set to; an answer on its way says what it was before
 
 async function show() {
   const asked = (again += 1);
   const found = await get("/api/people");
   if (asked !== again) return;
   list.replaceChildren(...found.people.filter((one) => one.last).map((one) => person(one, found)));
-  alone.checked = found.alone;
+  alone.checked = changing ?? found.alone;
   agreed.replaceChildren(...found.agreement.flatMap(table));
   differences.replaceChildren(...left(found));
 }
