@@ -23,8 +23,7 @@ from hardner.episodes import few_shot
 from hardner.evaluate.score import ErrorCounts, Scorer
 from hardner.meta.source_data import relabelled
 from hardner.model.describe import load_model
-from hardner.model.layers import Params
-from hardner.model.runtime import cpu_has_bfloat16
+from hardner.model.layers import Params, cpu_has_bfloat16
 from hardner.model.tagger import Model
 from hardner.schemes import TagSet
 from hardner.tag.predictor import BUNDLED_START, Predictor

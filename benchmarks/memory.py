@@ -28,12 +28,12 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
+from hardner.features import Pieces
 from hardner.files import open_binary
 from hardner.model.characters import Characters
-from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
-from hardner.model.pieces import Pieces
+from hardner.model.encoders import Encoder, WordEncoder
 from hardner.model.tagger import Tagger
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 

@@ -26,9 +26,8 @@ from typing import Any
 
 import torch
 
-from hardner.adapt.adapter import Adapter
+from hardner.adapt.adapter import Adapter, average_params, params_of_sample
 from hardner.adapt.fit import one_thread
-from hardner.adapt.fitted import average_params, params_of_sample
 from hardner.adapt.forecast import cross_validate, forecast
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.adapt.sample import FOLDS, Sample, folds_of, parts_of

@@ -32,10 +32,8 @@ from hardner.checkpoint import load_checkpoint
 from hardner.corpora import Corpora
 from hardner.episodes import few_shot
 from hardner.evaluate.score import score
-from hardner.model.encoders import PieceEncoder
-from hardner.model.subwords import Pieces
 from hardner.model.tagger import Model, Tagger
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import PieceEncoder, Pieces, Transformer
 from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence

@@ -28,8 +28,7 @@ from record import record
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from hardner import corpora
-from hardner.adapt.adapter import Adapter
-from hardner.adapt.fitted import params_of_sample
+from hardner.adapt.adapter import Adapter, params_of_sample
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.adapt.sample import Sample
 from hardner.catalogue import BENCHMARK

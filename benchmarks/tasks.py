@@ -25,12 +25,12 @@ from torch.nn import functional
 from torchcrf import CRF
 
 from hardner.batch import Batch
+from hardner.features import Pieces
 from hardner.model.characters import Characters
-from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.encoders import WordEncoder
 from hardner.model.layers import Mode, Params, part_of
-from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.schemes import TagSet
 from hardner.types import Sentence, Span
 

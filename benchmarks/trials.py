@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hardner.adapt.adapter import Adapter
-from hardner.adapt.fitted import add_o_bias, params_of_sample
+from hardner.adapt.adapter import Adapter, add_o_bias, params_of_sample
 from hardner.adapt.recipe import Recipe, o_bias_for
 from hardner.adapt.sample import Sample
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from hardner import checkpoint
-from hardner import weights as module
+from hardner import checkpoint as module
 from hardner.errors import FileError, HardnerError
 
 W = "weights.safetensors"

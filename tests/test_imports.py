@@ -10,10 +10,11 @@ import hardner
 
 PACKAGE = Path(hardner.__file__).parent
 LAYERS = (
-    {"types", "errors", "seeds", "renamed", "unfinished"},
-    {"config", "schemes", "text", "features", "files", "folders", "weights"},
+    {"types", "errors", "seeds", "renamed"},
+    {"config", "schemes", "text", "folders"},
+    {"files", "features", "partial"},
     {"manifest"},
-    {"checkpoint", "partial"},
+    {"checkpoint"},
     {"formats", "episodes", "batch", "vectors", "jobs"},
     {"catalogue"},
     {"corpora"},

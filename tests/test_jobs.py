@@ -13,7 +13,7 @@ from hardner import checkpoint
 from hardner.errors import HardnerError
 from hardner.jobs.lock import FileLock
 from hardner.jobs.run_folder import Diverged, SavedState, open_run_folder
-from hardner.model.runtime import resolve_device
+from hardner.model.layers import resolve_device
 
 HOLDER = """
 import sys, time

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from hardner import unfinished as module
+from hardner import folders as module
 from hardner.files import atomic_write
-from hardner.folders import atomic_folder
-from hardner.unfinished import unfinished
+from hardner.folders import atomic_folder, unfinished
 
 linux = pytest.mark.skipif(os.name == "nt", reason="no locks on folders there")
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from hardner.unfinished import unfinished
+from hardner.folders import unfinished
 with unfinished(Path(sys.argv[1])), unfinished(Path(sys.argv[1]), is_dir=True) as folder:
     (folder / "half").write_text("a")
     print("ready", flush=True)

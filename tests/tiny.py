@@ -13,15 +13,15 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from hardner.batch import Batch
+from hardner.features import Pieces
 from hardner.formats.conll import read_sentences
 from hardner.model.characters import Characters
-from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder, vocabulary_of
+from hardner.model.encoders import Encoder, WordEncoder, vocabulary_of
 from hardner.model.heads import Discriminator, ExtentHead, Head, SentenceHead
 from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Params
-from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.schemes import TagSet
 from hardner.types import Sentence
 

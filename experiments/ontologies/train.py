@@ -24,8 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.checkpoint import load_checkpoint
-from hardner.model.layers import SCORING, Params, init_linear, linear, prefixed, scoped
-from hardner.model.runtime import autocast
+from hardner.model.layers import SCORING, Params, autocast, init_linear, linear, prefixed, scoped
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import Pretraining, masked_batch, masked_loss
 from hardner.pretrain.muon import Muon

@@ -19,8 +19,7 @@ from hardner.meta.methods import Method
 from hardner.meta.network import build_network
 from hardner.meta.source_data import SourceData
 from hardner.model.heads import sentence_labels
-from hardner.model.layers import SCORING, Params, mask_of, scoped
-from hardner.model.runtime import autocast, resolve_device
+from hardner.model.layers import SCORING, Params, autocast, mask_of, resolve_device, scoped
 from hardner.model.tagger import Tagger
 from hardner.tag.predictor import Predictor
 from hardner.types import Corpus

@@ -146,13 +146,13 @@ class Store:
         self.packed = features.packed
         self.mentions = np.array([*mentions, 0], np.int64)
         flat = [pair for own in every for pair in own]
-        rules = partial_rules(
-            [sentence for sentence, _ in flat],
-            [tag_sets[d].tags for _, d in flat],
-            1 + max(len(t.tags) for t in tag_sets),
-        )
         self._partial: tuple[list[Ragged], Tensor] | None = None
-        if rules:
+        if not all(sentence.is_done for sentence in sentences):
+            rules = partial_rules(
+                [sentence for sentence, _ in flat],
+                [tag_sets[d].tags for _, d in flat],
+                1 + max(len(t.tags) for t in tag_sets),
+            )
             table = torch.zeros(rules.table.shape, device=device)
             table.masked_fill_(torch.tensor(~rules.table, device=device), -torch.inf)
             parts = (rules.steps[i : i + len(rows)] for i in range(0, len(flat), len(rows)))

@@ -1,12 +1,15 @@
 """A model is a folder: weights in safetensors, ``config.json`` and the caller's files.
 
 A folder is checked whole (`hardner.manifest`) before any of it is used, and written aside and
-moved into place.
+moved into place. Weights lie in one file, or in as many as keep each small; matrices also in 8
+bits. Then a row (the last axis) is whole numbers from -127 to 127 and a scale: what one of them
+stands for. A number is changed by half a scale at most.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from math import prod
@@ -14,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 import hardner
-from hardner import weights
 from hardner.errors import FileError, HardnerError
 from hardner.folders import atomic_folder
 from hardner.manifest import (
@@ -39,6 +42,8 @@ _RESERVED = "__metadata__"
 """No tensor's name: safetensors headers use it."""
 DTYPES = {name: getattr(torch, name) for name in (*FLOATS, *OTHERS)}
 _DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_SHORTEST_ROW, _SMALLEST_MATRIX = 32, 1 << 14
+"""Numbers of a row and of a matrix from which on 8 bits are worth a scale for each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +84,8 @@ def save_checkpoint(
     types = dtype if isinstance(dtype, Mapping) else dict.fromkeys(tensors, dtype)
     entries = {name: _entry(name, tensor, types.get(name)) for name, tensor in tensors.items()}
     stored = chain.from_iterable(_stored(n, tensors[n], entry) for n, entry in entries.items())
-    parts = list(weights.cut_shards(stored, shard_bytes)) or [{}]
-    shards = dict(zip(weights.shard_names(len(parts)), parts, strict=True))
+    parts = list(cut_shards(stored, shard_bytes)) or [{}]
+    shards = dict(zip(shard_names(len(parts)), parts, strict=True))
     contents = {name: save(part) for name, part in shards.items()}
     contents |= {n: c.encode() if isinstance(c, str) else c for n, c in files.items()}
     manifest = {
@@ -112,7 +117,7 @@ def _load(folder: Path) -> Checkpoint:
     manifest = checked_manifest(folder)
     cuts: dict[str, list[Tensor]] = {name: [] for name in chain(*manifest.weights.values())}
     for name, expected in manifest.weights.items():
-        found = weights.read_shard(folder / name)
+        found = read_shard(folder / name)
         if found.keys() != set(expected):
             odd = sorted(found.keys() ^ set(expected))[0]
             raise FileError(folder / name, f"holds other tensors than {CONFIG} says: {odd}")
@@ -124,7 +129,7 @@ def _load(folder: Path) -> Checkpoint:
         if entry.in_int8:
             rows = (prod(entry.shape[:-1]),)
             scales = _joined(folder, name + SCALES, cuts, "float32", rows)
-            tensor = weights.dequantise_rows(tensor, scales, dtype)
+            tensor = dequantise_rows(tensor, scales, dtype)
         tensors[name] = tensor.to(dtype)
     extra = manifest.sizes.keys() - manifest.weights.keys()
     files = {name: (folder / name).read_bytes() for name in sorted(extra)}
@@ -136,7 +141,7 @@ def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> TensorEntry:
     if tensor.dtype not in _DTYPE_NAMES or foreign:
         raise HardnerError(f"tensor {name}: {tensor.dtype} cannot be stored in a model folder")
     stored = tensor.dtype
-    if dtype == torch.int8 and not weights.worth_int8(tensor.shape):
+    if dtype == torch.int8 and not worth_int8(tensor.shape):
         dtype = torch.float16
     if dtype is not None and stored.is_floating_point and stored.itemsize > dtype.itemsize:
         stored = dtype
@@ -147,7 +152,7 @@ def _stored(name: str, tensor: Tensor, entry: TensorEntry) -> Iterator[tuple[str
     """A contiguous copy that shares no memory with another tensor, and any scales."""
     tensor = tensor.detach().cpu()
     if entry.in_int8:
-        numbers, scales = weights.quantise_rows(tensor)
+        numbers, scales = quantise_rows(tensor)
         if not scales.isfinite().all():
             raise HardnerError(f"tensor {name}: a value is too large for int8, or not finite")
         yield from ((name, numbers), (name + SCALES, scales))
@@ -209,3 +214,66 @@ def _joined(
     if found != (stored, shape):
         raise FileError(folder, f"tensor {name} is {found}, {CONFIG} says {(stored, shape)}")
     return tensor
+
+
+def cut_shards(
+    tensors: Iterable[tuple[str, Tensor]], shard_bytes: int | None
+) -> Iterator[dict[str, Tensor]]:
+    """Fill files in the order of the tensors; a tensor larger than a file is cut."""
+    shard: dict[str, Tensor] = {}
+    used = 0
+    for name, tensor in tensors:
+        cuts: Sequence[Tensor] = (tensor,)
+        if shard_bytes is not None and tensor.nbytes > shard_bytes and tensor.dim():
+            cuts = torch.split(tensor.flatten(), max(1, shard_bytes // tensor.itemsize))
+        for cut in cuts:
+            # Two cuts of a tensor never meet in a file: a full cut leaves no room for another.
+            if shard and shard_bytes is not None and used + cut.nbytes > shard_bytes:
+                yield shard
+                shard, used = {}, 0
+            shard[name] = cut
+            used += cut.nbytes
+    if shard:
+        yield shard
+
+
+def shard_names(count: int) -> list[str]:
+    """The names of this many files."""
+    if count == 1:
+        return ["weights.safetensors"]
+    return [f"weights-{n:05}-of-{count:05}.safetensors" for n in range(1, count + 1)]
+
+
+def read_shard(path: Path) -> dict[str, Tensor]:
+    """The tensors, or cuts of them, in a file."""
+    try:
+        found = load_file(path)
+    except SafetensorError as error:
+        raise FileError(path, f"damaged weights: {error}") from None
+    # Tensors are mapped from the file, and Windows does not replace a file in use.
+    return {n: t.clone() for n, t in found.items()} if sys.platform == "win32" else found
+
+
+def worth_int8(shape: Sequence[int]) -> bool:
+    """Whether a tensor is a matrix, and large enough; leading axes are rows too."""
+    rows = prod(shape[:-1])
+    return rows > 1 and shape[-1] >= _SHORTEST_ROW and prod(shape) >= _SMALLEST_MATRIX
+
+
+def quantise_rows(tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """The whole numbers, [..., N], and the scales, [R]: not finite where a number is not."""
+    rows = tensor.to(_wide(tensor.dtype)).contiguous().flatten(0, -2)  # [..., N] -> [R, N]
+    scales = (rows.abs().amax(1) / 127).float()  # [R]
+    scales.clamp_min_(torch.finfo(torch.float32).tiny)  # a row of zeros divides too
+    numbers = (rows / scales[:, None]).round().to(torch.int8)
+    return numbers.view(tensor.shape), scales
+
+
+def dequantise_rows(numbers: Tensor, scales: Tensor, dtype: torch.dtype) -> Tensor:
+    """The tensor that `quantise_rows` was given, nearly."""
+    rows = numbers.to(_wide(dtype)).flatten(0, -2)  # [..., N] -> [R, N]
+    return rows.mul_(scales[:, None]).view(numbers.shape).to(dtype)
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    return torch.promote_types(dtype, torch.float32)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 from hardner.errors import FileError
-from hardner.unfinished import unfinished
+from hardner.folders import unfinished
 
 PathLike = str | Path
 

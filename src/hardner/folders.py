@@ -1,19 +1,103 @@
-"""Folders written whole: whoever looks finds the old one or the new one, never half of either."""
+"""Folders written whole: whoever looks finds the old one or the new one, never half of either.
+
+What is not finished, file or folder, is marked, so that what a kill left is told from it.
+"""
 
 import ctypes
 import os
+import secrets
+import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from hardner.errors import FileError
-from hardner.unfinished import unfinished
 
+TEMPORARY = ".hardner-"
+"""How the names of unfinished files and folders begin; those of files end in ``.tmp``."""
 _AT_FDCWD = -100
 """Linux: paths are relative to the working folder."""
 _RENAME_EXCHANGE = 2
 """Linux: swap the two names."""
+
+
+@contextmanager
+def unfinished(folder: Path, *, is_dir: bool = False) -> Iterator[Path]:
+    """A new file or folder to fill, which the caller renames; what is left of it goes at the end.
+
+    While it is there it is locked, as the system frees a lock however its holder ends. What others
+    have left in ``folder`` without a lock is removed first, once a process.
+    """
+    _remove_stale_once(folder)
+    path, lock = _made(folder, is_dir)
+    try:
+        yield path
+    finally:
+        if lock is not None:
+            os.close(lock)
+        _remove(path)
+
+
+def _made(folder: Path, is_dir: bool) -> tuple[Path, int | None]:
+    while True:
+        path = folder / f"{TEMPORARY}{secrets.token_hex(6)}{'' if is_dir else '.tmp'}"
+        if is_dir:
+            path.mkdir(0o700)
+        else:
+            path.touch(exist_ok=False)
+        try:
+            return path, _locked(path)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # another process took it for a stale one before it was locked
+
+
+def _locked(path: Path) -> int | None:
+    """A handle that holds the path's lock; None where the system has no such locks.
+
+    Raises:
+        BlockingIOError: Another process holds it.
+        FileNotFoundError: Another process has removed the path meanwhile.
+    """
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.lstat()
+    except (BlockingIOError, FileNotFoundError):
+        os.close(handle)
+        raise
+    except OSError:  # the file system has no locks
+        os.close(handle)
+        return None
+    return handle
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove the unfinished files and folders that nobody is at work on."""
+    for path in (*folder.glob(f"{TEMPORARY}*.tmp"), *folder.glob(f"{TEMPORARY}*/")):
+        # Where folders cannot be swapped in one step, `old` is what the new one was to replace: a
+        # process that was killed just then has left the only copy here.
+        if (path / "old").exists():
+            continue
+        with suppress(OSError):
+            if (lock := _locked(path)) is not None:
+                _remove(path)
+                os.close(lock)
+
+
+_remove_stale_once = cache(remove_stale)  # a look at each file of the folder
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

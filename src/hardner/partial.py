@@ -72,16 +72,14 @@ class _Tags(NamedTuple):
 
 def partial_rules(
     sentences: Sequence[Sentence], tags: Sequence[Sequence[str]], size: int
-) -> PartialRules | None:
-    """The rules of sentences; None where all are known to their ends.
+) -> PartialRules:
+    """The rules of sentences.
 
     Args:
         sentences: Their rejected spans of labels without a tag say nothing.
         tags: That each may have.
         size: Of a track: the most tags, and the one outside.
     """
-    if all(sentence.is_done for sentence in sentences):
-        return None
     known = {own: _Tags.of(own, size) for own in {tuple(own) for own in tags}}
     each = [known[tuple(own)] for own in tags]
     watched = [_watches(s, own) for s, own in zip(sentences, each, strict=True)]

@@ -7,15 +7,14 @@ import pytest
 import tiny
 import torch
 
+from hardner.adapt.adapter import params_of_sample
 from hardner.adapt.fit import fit_samples, length_batches
-from hardner.adapt.fitted import params_of_sample
 from hardner.adapt.recipe import RECIPES, Recipe, recipe_for
 from hardner.errors import HardnerError
 from hardner.evaluate.score import ErrorCounts, Scorer
 from hardner.meta.inner import adapt_tasks
-from hardner.meta.optim import Optimizer
+from hardner.meta.optim import CudaGraphRunner, Optimizer
 from hardner.model.layers import part_of
-from hardner.model.runtime import CudaGraphRunner
 from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 

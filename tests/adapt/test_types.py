@@ -11,12 +11,12 @@ import torch
 from adapted import DRUGS, RULE, known
 
 from hardner.adapt import adapter as fitting
-from hardner.adapt import checks
 from hardner.adapt import fit as fits
+from hardner.adapt import judge
 from hardner.adapt.adapter import Adapter
-from hardner.adapt.checks import AdaptationRefused
 from hardner.adapt.forecast import cross_validate
 from hardner.adapt.recipe import o_bias_for
+from hardner.adapt.report import AdaptationRefused
 from hardner.adapt.sample import (
     Sample,
     can_be_judged,
@@ -164,14 +164,14 @@ def test_a_type_that_cannot_be_judged_has_no_forecast_and_the_others_have():
 
 def test_a_type_that_collapses_is_left_out_and_takes_nothing_from_the_others(monkeypatch):
     everything = adapt_predictor(known(), BOTH)
-    check = checks.check_spans
+    check = judge.check_spans
 
     def refuse(gold, found):
         if any(span.label == "Agent" for sentence in gold for span in sentence.spans):
             raise AdaptationRefused("the adapted model tags nothing")
         check(gold, found)
 
-    monkeypatch.setattr(checks, "check_spans", refuse)
+    monkeypatch.setattr(judge, "check_spans", refuse)
     found, report = adapt_predictor(known(), BOTH)
     assert found.labels == ("Drug",)
     (left,) = report.left_out
@@ -181,7 +181,7 @@ def test_a_type_that_collapses_is_left_out_and_takes_nothing_from_the_others(mon
     kept = adapt_predictor(known(), BOTH, keep=True).predictor
     assert kept.labels == ("Gene", "Species", "Drug")
     assert kept.spans(BOTH, labels=["Drug"]) == found.spans(BOTH)
-    monkeypatch.setattr(checks, "check_loss", lambda *_: refuse(BOTH, []))
+    monkeypatch.setattr(judge, "check_loss", lambda *_: refuse(BOTH, []))
     with pytest.raises(AdaptationRefused, match=r"^Agent: .* nothing; Drug: .* nothing$") as none:
         adapt_predictor(known(), BOTH)
     assert [row.outcome for row in none.value.types] == ["left out"] * 2
@@ -195,7 +195,7 @@ def test_the_models_own_head_stays_where_it_is_better(monkeypatch):
         if f1 > 0.9:
             raise AdaptationRefused("the model's own Gene does better")
 
-    monkeypatch.setattr(checks, "check_better", refuse)
+    monkeypatch.setattr(judge, "check_better", refuse)
     given = [*tiny.sentences("Gene"), *DRUGS]
     found, report = adapt_predictor(known(), given)
     (gene,) = (row for row in report.types if row.label == "Gene")

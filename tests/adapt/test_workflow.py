@@ -9,10 +9,9 @@ import torch
 from adapted import DRUGS, RULE, known
 
 from hardner.adapt import adapter as fitting
-from hardner.adapt import checks, judge
+from hardner.adapt import judge
 from hardner.adapt import workflow as adapting
 from hardner.adapt.adapter import Adapter
-from hardner.adapt.checks import AdaptationRefused
 from hardner.adapt.examples import examples
 from hardner.adapt.fit import fit_samples
 from hardner.adapt.forecast import (
@@ -25,6 +24,7 @@ from hardner.adapt.forecast import (
     forecast,
 )
 from hardner.adapt.recipe import recipe_for
+from hardner.adapt.report import AdaptationRefused
 from hardner.adapt.sample import Sample, folds_of, parts_of, replace_mentions
 from hardner.adapt.workflow import adapt_predictor
 from hardner.errors import HardnerError
@@ -355,29 +355,29 @@ def test_what_learns_nothing_is_refused(monkeypatch):
 
 def test_guards_by_hand():
     sentence = Sentence(("a", "b", "c", "d"), (Span(0, 1, "X"),))
-    checks.check_spans([sentence], [[Span(1, 2, "X")]])
-    checks.check_spans([sentence], [[Span(0, 2, "X")]])
+    judge.check_spans([sentence], [[Span(1, 2, "X")]])
+    judge.check_spans([sentence], [[Span(0, 2, "X")]])
     with pytest.raises(
         AdaptationRefused, match="tags nothing, not even the mentions it learnt from"
     ):
-        checks.check_spans([sentence], [[]])
+        judge.check_spans([sentence], [[]])
     with pytest.raises(
         AdaptationRefused, match="nearly everything: 75% of the words where 25% are right"
     ):
-        checks.check_spans([sentence], [[Span(0, 3, "X")]])
-    checks.check_loss(2.0, 1.0)
+        judge.check_spans([sentence], [[Span(0, 3, "X")]])
+    judge.check_loss(2.0, 1.0)
     for after in (2.0, 3.0, float("nan")):
         with pytest.raises(AdaptationRefused, match="the loss on the sentences went from 2 to"):
-            checks.check_loss(2.0, after)
+            judge.check_loss(2.0, after)
     with pytest.raises(AdaptationRefused, match=r"\(w is not finite\)"):
-        checks.check_finite([{"v": torch.ones(1), "w": torch.tensor([0.0, torch.inf])}])
+        judge.check_finite([{"v": torch.ones(1), "w": torch.tensor([0.0, torch.inf])}])
 
 
 def test_plain_text_must_not_be_tagged_all_over():
     text = [Sentence(("a", "b", "c", "d"))] * 2
-    checks.check_text(text, [[Span(0, 4, "X")], []])
+    judge.check_text(text, [[Span(0, 4, "X")], []])
     with pytest.raises(AdaptationRefused, match="tags 62% of the words of unlabelled text"):
-        checks.check_text(text, [[Span(0, 4, "X")], [Span(3, 4, "X")]])
+        judge.check_text(text, [[Span(0, 4, "X")], [Span(3, 4, "X")]])
 
 
 def test_text_without_labels_is_learnt_from(monkeypatch):
@@ -413,7 +413,7 @@ def test_text_must_not_end_up_tagged_all_over(monkeypatch):
         assert len(text) == len(found) == 4
         raise AdaptationRefused("all over")
 
-    monkeypatch.setattr(checks, "check_text", everything)
+    monkeypatch.setattr(judge, "check_text", everything)
     monkeypatch.setattr(judge, "_CHECKED", 4)
     with pytest.raises(AdaptationRefused, match="all over"):
         adapt_predictor(known(), DRUGS[:3], unlabelled=tiny.sentences("Disease"))
@@ -426,12 +426,12 @@ def test_a_close_call_is_no_reason_to_refuse():
     seen = forecast(large, None, 4)
     better = counts + np.array([[0, 0, 0], [0, 0, -1.0], [0, 0, 0], [0, 0, 0]])
     assert f1_of(better) > f1_of(counts)
-    assert checks.chance_of(better, large, seen) < checks.SURE
+    assert judge.chance_of(better, large, seen) < judge.SURE
     sure = np.array([[1.0, 0, 0]] * 40)
     poor = HeldOutScores(30, np.array([[0.0, 1, 1]] * 40))
-    assert checks.chance_of(sure, poor, forecast(poor, None, 40)) > 0.99
+    assert judge.chance_of(sure, poor, forecast(poor, None, 40)) > 0.99
     with pytest.raises(AdaptationRefused):
-        checks.check_better("Gene", 1.0, 0.99, forecast(poor, None, 40))
+        judge.check_better("Gene", 1.0, 0.99, forecast(poor, None, 40))
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 20])

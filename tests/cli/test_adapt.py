@@ -14,8 +14,8 @@ from formats.command import Command
 import hardner
 from hardner import checkpoint
 from hardner.adapt import adapter as fitting
-from hardner.adapt import checks, workflow
-from hardner.adapt.checks import AdaptationRefused
+from hardner.adapt import judge, workflow
+from hardner.adapt.report import AdaptationRefused
 from hardner.cli import adapt as command
 from hardner.formats import Report, write
 from hardner.types import Document, Entity, Sentence, Span
@@ -331,14 +331,14 @@ def test_several_types_in_one_run(
     assert lines[2].startswith("  expected F1: 0.")
     assert any(line.startswith("test F1 of Drug: ") for line in lines)
     assert hardner.load(out).labels == ("Agent", "Drug")
-    check = checks.check_spans
+    check = judge.check_spans
 
     def refuse(gold: list[Sentence], found: list[list[Span]]) -> None:
         if any(span.label == "Agent" for sentence in gold for span in sentence.spans):
             raise AdaptationRefused("the adapted model tags nothing")
         check(gold, found)
 
-    monkeypatch.setattr(checks, "check_spans", refuse)
+    monkeypatch.setattr(judge, "check_spans", refuse)
     code, said, _ = call(*options, drugs.with_name("n"), "--json")
     report = json.loads(said)
     assert code == command.SOME_LEFT_OUT

@@ -17,7 +17,7 @@ from formats.command import Command
 from tag import small_models as models
 
 import hardner
-from hardner.cli import outputs
+from hardner.cli.tag import Output
 from hardner.errors import FileError
 from hardner.formats import FORMATS, Report, read, write
 from hardner.scale.resume import fingerprint, sole_writer
@@ -396,6 +396,6 @@ def test_a_bad_file_does_not_lose_those_before_it() -> None:
 
 
 def test_output_names(tmp_path: Path) -> None:
-    output = outputs.Output.of(f"{tmp_path}/o/", "html", None, Report())
+    output = Output.of(f"{tmp_path}/o/", "html", None, Report())
     found = output.files(["x/a.b.txt.gz", "-", "y/c.tsv"])
     assert [path.name for path in found.values()] == ["a.b.html", "stdin.html", "c.html"]

@@ -10,7 +10,7 @@ from random import Random
 from crash.bench import Bench, Ended, Reference, Snapshot, mount, mounted, snapshot
 from crash.commands import Command
 
-from hardner.unfinished import TEMPORARY
+from hardner.folders import TEMPORARY
 
 _MILESTONE = re.compile(r"[\d,]+ of [\d,]+: ")
 """How the lines begin that a run says on the way; its speed is among them."""

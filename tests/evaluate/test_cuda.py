@@ -9,8 +9,8 @@ from adapt.test_fit import ROWS, RULE, SEEDS, target
 from adapt.test_self_training import MORE, TAUGHT
 from evaluate.test_protocol import PLAN, lines, system, trained
 
+from hardner.adapt.adapter import params_of_sample
 from hardner.adapt.fit import fit_samples
-from hardner.adapt.fitted import params_of_sample
 from hardner.evaluate.execute import EvaluationFolders, execute
 from hardner.evaluate.score import Scorer
 from hardner.model.tagger import Model

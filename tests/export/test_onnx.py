@@ -16,7 +16,7 @@ from hardner.errors import HardnerError
 from hardner.export.onnx import onnx_graph, to_onnx
 from hardner.model.graph import EMISSIONS, PIECES, PLACES, WORDS
 from hardner.model.layers import SCORING, mask_of
-from hardner.model.subwords import in_windows
+from hardner.model.transformer import in_windows
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 

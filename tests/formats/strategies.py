@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hardner.formats import Place
 from hardner.formats.conll import join_sentences
-from hardner.formats.mention import make_mention, make_sentences
+from hardner.formats.format import make_mention, make_sentences
 from hardner.text import tokenize
 from hardner.types import STATES, Document, Entity, Passage, Sentence, Span
 

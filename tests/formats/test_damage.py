@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hardner.errors import FileError, HardnerError
 from hardner.formats import FORMATS, Place, Report, read, write
-from hardner.formats.mention import check_document
+from hardner.formats.format import check_document
 from hardner.types import Document, Entity, Passage
 
 DOCUMENT = Document(

@@ -10,7 +10,7 @@ from command import Command
 
 from hardner.errors import FileError
 from hardner.formats import Place, Report, detect, read
-from hardner.formats.mention import check_document
+from hardner.formats.format import check_document
 from hardner.types import Document, Passage
 
 FIXTURE = Path(__file__).with_name("pubmed-fixture.xml")

@@ -23,7 +23,7 @@ from strategies import (
 
 from hardner.errors import FileError
 from hardner.formats import FORMATS, Place, Report, read, write
-from hardner.formats.mention import fit_document
+from hardner.formats.format import fit_document
 from hardner.types import Document, Entity, Offset
 
 many = settings(

@@ -11,7 +11,7 @@ from fuzz.mutate import Files
 
 from hardner.errors import HardnerError
 from hardner.formats import FORMATS, Place, Report, read, write
-from hardner.formats.mention import check_document
+from hardner.formats.format import check_document
 from hardner.text import sentences
 from hardner.types import Document, Entity, Passage
 

@@ -1,9 +1,8 @@
 """First-order MAML that learns from sentences with a mention, and tells domains apart beside."""
 
-from hardner.meta.inner import InnerLoop
+from hardner.meta.inner import InnerLoop, domain_term, tag_term
 from hardner.meta.methods import METHODS, Method, MethodSettings
 from hardner.meta.outer import Objective
-from hardner.meta.terms import domain_term, tag_term
 
 
 def fomaml_domains(s: MethodSettings) -> Method:

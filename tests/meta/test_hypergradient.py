@@ -9,9 +9,8 @@ from meta.quadratic import N, Quadratic, problem, start
 from torch import Tensor
 
 from hardner.errors import HardnerError
-from hardner.meta.inner import InnerLoop
+from hardner.meta.inner import InnerLoop, Term, domain_term, tag_term
 from hardner.meta.outer import Objective, outer_step
-from hardner.meta.terms import Term, domain_term, tag_term
 from hardner.model.layers import Mode, Params
 
 TASKS = 3

@@ -19,9 +19,9 @@ from hardner.meta.loop import (
     loop,
 )
 from hardner.meta.methods import METHODS, MethodSettings, heads_for, method
+from hardner.meta.optim import CudaGraphRunner
 from hardner.model import crf, recurrent
 from hardner.model.layers import Params
-from hardner.model.runtime import CudaGraphRunner
 from hardner.model.tagger import Tagger
 
 SOURCES = Sources.of({d: tiny.sentences(d, "train") for d in tiny.DOMAINS})

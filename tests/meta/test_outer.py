@@ -2,9 +2,9 @@
 
 import torch
 
+from hardner.meta.inner import Term, domain_term, tag_term
 from hardner.meta.methods import scaled
 from hardner.meta.outer import hardness_weights, task_weights
-from hardner.meta.terms import Term, domain_term, tag_term
 
 
 def test_weights_reproduce_eq_2_on_hand_numbers():

@@ -14,11 +14,12 @@ from safetensors.torch import save_file
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
+from hardner.features import Pieces
 from hardner.model.describe import build_tagger, describe_tagger, files_of, load_model, save_model
-from hardner.model.encoders import EncoderWithCopies, PieceEncoder, WordEncoder
+from hardner.model.encoders import EncoderWithCopies, WordEncoder
 from hardner.model.huggingface import BertEncoder
-from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
+from hardner.model.transformer import PieceEncoder
 from hardner.schemes import TagSet
 from hardner.types import Sentence
 

@@ -10,18 +10,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from hardner.batch import Batch, Store
+from hardner.features import Pieces
 from hardner.model.characters import ALPHABET, Characters, spell
-from hardner.model.encoders import (
-    Encoder,
-    PieceEncoder,
-    WordEncoder,
-    each_once,
-    start_letters,
-    vocabulary_of,
-)
+from hardner.model.encoders import Encoder, WordEncoder, each_once, start_letters, vocabulary_of
 from hardner.model.layers import Mode, Params, scoped
-from hardner.model.pieces import Pieces
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.schemes import TagSet
 from hardner.types import Sentence
 from hardner.vectors import Vectors, character_vectors

@@ -8,13 +8,10 @@ from hypothesis import strategies as st
 
 from hardner.adapt.cached_layers import cache_lower_layers, upper_tagger
 from hardner.batch import Batch
-from hardner.features import bucket
-from hardner.model.encoders import PieceEncoder
+from hardner.features import Pieces, bucket
 from hardner.model.layers import Mode
-from hardner.model.pieces import Pieces
-from hardner.model.subwords import in_windows, lay_out, vectors_at
 from hardner.model.tagger import Tagger
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import PieceEncoder, Transformer, in_windows, lay_out, vectors_at
 from hardner.schemes import TagSet
 from hardner.types import Sentence, Span
 

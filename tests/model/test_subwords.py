@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
 from hardner.errors import HardnerError
-from hardner.model.pieces import Pieces, Splitter, overlap_of
+from hardner.features import Pieces, Splitter, overlap_of
 from hardner.types import Sentence
 
 FIRST, LAST, UNKNOWN = 1, 2, 3
@@ -119,7 +119,7 @@ def test_a_word_spelt_like_padding_is_not_padding():
 
 
 def test_only_so_many_words_are_remembered(monkeypatch):
-    monkeypatch.setattr("hardner.model.pieces._REMEMBERED", 3)
+    monkeypatch.setattr("hardner.features._REMEMBERED", 3)
     asked = []
     pieces = Pieces(lambda word: asked.append(word) or [ord(word)], FIRST, LAST, UNKNOWN)
     assert [pieces.of(word)[0] for word in "aabbccd"] == [97, 97, 98, 98, 99, 99, 100]

@@ -5,8 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from hardner.errors import HardnerError
-from hardner.model.layers import Mode, Params, scoped
-from hardner.model.runtime import cpu_has_bfloat16
+from hardner.model.layers import Mode, Params, cpu_has_bfloat16, scoped
 from hardner.model.transformer import Transformer
 
 NET = Transformer(vocabulary=11, size=12, layers=2, heads=3, inner=20)

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Batch
+from hardner.features import Pieces
 from hardner.model.characters import Characters
-from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.encoders import WordEncoder
 from hardner.model.layers import Mode
-from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.schemes import TagSet
 from hardner.types import Sentence, Span
 

@@ -15,10 +15,9 @@ from sayings import write
 
 from hardner import checkpoint
 from hardner.errors import HardnerError
+from hardner.features import Pieces
 from hardner.jobs.progress import RunProgress
-from hardner.model.encoders import PieceEncoder
-from hardner.model.pieces import Pieces
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.pretrain.masked import Pretraining, init_masked
 from hardner.pretrain.run import PretrainingPlan, run_pretraining, save_encoder
 from hardner.pretrain.tokenizer import load_tokenizer

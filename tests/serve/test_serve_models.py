@@ -24,9 +24,8 @@ from serve_bench import (
     until,
 )
 
-from hardner.adapt.checks import AdaptationRefused
 from hardner.adapt.forecast import Forecast, Interval
-from hardner.adapt.report import AdaptationReport, TypeReport
+from hardner.adapt.report import AdaptationRefused, AdaptationReport, TypeReport
 from hardner.adapt.workflow import AdaptationResult
 from hardner.errors import HardnerError
 from hardner.model.encoders import WordEncoder

@@ -15,6 +15,7 @@ from hardner.adapt import adapter as fitting
 from hardner.adapt.workflow import adapt_predictor
 from hardner.errors import HardnerError
 from hardner.model.encoders import EncoderWithCopies
+from hardner.tag.added_heads import data_hash
 from hardner.tag.heads import (
     differences,
     drop_labels,
@@ -23,7 +24,6 @@ from hardner.tag.heads import (
     origin_of,
     rename_labels,
 )
-from hardner.tag.origin import data_hash
 from hardner.tag.predictor import Predictor
 
 TEXT = " ".join(" ".join(s.tokens) for s in (*DRUGS, *tiny.sentences("Gene")))

@@ -13,10 +13,10 @@ from math import ceil
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from hardner.adapt.cached_layers import cache_lower_layers, cached_names, mean_decoder, upper_tagger
 from hardner.adapt.fit import OnStep, fit_samples, side_by_side
-from hardner.adapt.fitted import add_o_bias, average_params
 from hardner.adapt.recipe import Recipe, encoder_kind, o_bias_for, recipe_for
 from hardner.adapt.sample import (
     Fold,
@@ -288,3 +288,27 @@ def _decoder_for(start: Model, label: str) -> Params:
 def equal_groups(samples: int, most: int) -> int:
     """The size of groups as equal as can be, none of them larger than ``most``."""
     return ceil(samples / ceil(samples / max(1, most)))
+
+
+def add_o_bias(params: Params, o_bias: NDArray[np.float64]) -> Params:
+    """The parameters of M samples, with a bias [M, D] added to the logit of ``O`` of each head."""
+    if not o_bias.any():
+        return params
+    bias = params["decoder.bias"].clone()  # [M, D, C]
+    bias[..., 0] += torch.from_numpy(o_bias).to(bias)
+    return params | {"decoder.bias": bias}
+
+
+def params_of_sample(params: Params, sample: int) -> Params:
+    """The parameters of one of M samples."""
+    return {n: p if p.shape[0] == 1 else p[sample : sample + 1] for n, p in params.items()}
+
+
+def average_params(fits: Sequence[Params]) -> Params:
+    """The mean of fits that began alike: weight averaging. What they share stays shared."""
+    first, *others = fits
+    found = dict(first)
+    for name, value in first.items():
+        if any(other[name] is not value for other in others):
+            found[name] = torch.stack([fit[name] for fit in fits]).mean(0)
+    return found

@@ -15,10 +15,10 @@ from torch.nn import functional
 from hardner.batch import Batch, Ragged, Store
 from hardner.errors import HardnerError
 from hardner.features import Features, group_by_width
-from hardner.model.encoders import Encoded, PieceEncoder, taken
+from hardner.model.encoders import Encoded
 from hardner.model.layers import SCORING, Mode, Params, scoped
-from hardner.model.subwords import in_windows, lay_out, padding_mask
 from hardner.model.tagger import Tagger
+from hardner.model.transformer import PieceEncoder, in_windows, lay_out, padding_mask, taken
 from hardner.types import Sentence
 
 LOWER = "table.lower"

@@ -17,13 +17,12 @@ from torch.nn.utils.rnn import pad_sequence
 from hardner.batch import Batch, Store
 from hardner.errors import HardnerError
 from hardner.features import Ints
-from hardner.meta.optim import Optimizer, clip
+from hardner.meta.optim import CudaGraphRunner, Optimizer, clip
 from hardner.model.characters import Characters
 from hardner.model.crf import marginals
 from hardner.model.decoders import FORBIDDEN, UNSHOWN
 from hardner.model.encoders import WordEncoder
-from hardner.model.layers import SCORING, Mode, Params, mask_of
-from hardner.model.runtime import CudaGraphRunner, autocast
+from hardner.model.layers import SCORING, Mode, Params, autocast, mask_of
 from hardner.model.tagger import Tagger
 from hardner.schemes import TagSet
 from hardner.seeds import seed_of

@@ -25,8 +25,8 @@ from hardner.meta.inner import (
     inner_step,
     losses_on,
 )
-from hardner.model.layers import Mode, Params, part_of
-from hardner.model.runtime import CudaGraphRunner, autocast, fit_autocast
+from hardner.meta.optim import CudaGraphRunner
+from hardner.model.layers import Mode, Params, autocast, fit_autocast, part_of
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
 

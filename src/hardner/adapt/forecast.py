@@ -22,9 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hardner.adapt.adapter import Adapter
+from hardner.adapt.adapter import Adapter, params_of_sample
 from hardner.adapt.fit import OnStep
-from hardner.adapt.fitted import params_of_sample
 from hardner.adapt.sample import Fold, Sample, folds_of, parts_of
 from hardner.model.layers import Params
 from hardner.tag.predictor import Predictor

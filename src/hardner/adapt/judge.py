@@ -1,35 +1,110 @@
-"""What came of each type of a fit: learnt, or left out with the reason."""
+"""What came of each type of a fit: learnt, or left out with the reason.
 
-from collections.abc import Callable, Sequence
+A fit may not diverge, tag everything or nothing, or be worse than a label that is there already
+(`PriorScores`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from hardner.adapt import checks
+import numpy as np
+from numpy.typing import NDArray
+
 from hardner.adapt.adapter import Adapter
-from hardner.adapt.checks import AdaptationRefused
 from hardner.adapt.examples import Examples
 from hardner.adapt.forecast import (
     CrossValidation,
+    FloatArray,
+    Forecast,
+    HeldOutScores,
+    count_spans,
+    f1_of,
     find_spans,
     forecast,
     held_out_curves,
     of_labels,
+    resampled,
 )
-from hardner.adapt.prior import PriorScores
-from hardner.adapt.report import Outcome, TypeReport, limit_of
+from hardner.adapt.report import AdaptationRefused, Outcome, TypeReport, limit_of
 from hardner.adapt.sample import Sample
+from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
+from hardner.seeds import seed_of
 from hardner.tag.calibration import best_temperature, losses_of
 from hardner.tag.predictor import Predictor
 from hardner.tag.thresholds import PrecisionRecallCurve
+from hardner.types import Sentence, Span
 
+SURE = 0.9
+"""An adaptation is refused if an existing label is better with at least this probability."""
+USEFUL = 0.2
+"""An existing label with a lower F1 is no alternative."""
 _CHECKED = 200
 """Unlabelled sentences that are tagged to see that not nearly everything is a mention."""
 _CHECKED_LOSS = 50
 """Sentences whose loss must have fallen, computed at once."""
 _TEMPERATURE_PRIOR = 10
 """A temperature of 1 counts as much as so many held-out mentions."""
+
+
+class PriorScores(NamedTuple):
+    """What a predictor makes of the sentences as it is."""
+
+    counts: Mapping[str, Mapping[str, NDArray[np.float64]]]
+    """By new label and by label of the predictor, `count_spans` of the one in place of the other.
+    Labels that have learnt from the sentences cannot be judged by them, and are left out."""
+    best: Mapping[str, tuple[str, float]]
+    """By new label, the label of the predictor that does best, and its F1."""
+    taught: Mapping[str, int]
+    """How many of the sentences each label of the predictor has learnt from, if any."""
+
+    @classmethod
+    def of(cls, predictor: Predictor, given: Examples) -> "PriorScores":
+        """Tag the sentences, and count."""
+        taught = _taught(predictor, given)
+        found = predictor.spans(given.sentences)
+        places = {
+            name: [[span[:2] for span, _ in own if span.label == name] for own in found]
+            for name in predictor.labels
+            if name not in taught
+        }
+        counts, best = {}, {}
+        for label in given.labels:
+            gold = [[span[:2] for span in sentence.spans] for sentence in given.of(label)]
+            counts[label] = {name: count_spans(gold, own) for name, own in places.items()}
+            scores = {name: f1_of(own) for name, own in counts[label].items()}
+            if scores:
+                name = max(scores, key=lambda one: scores[one])
+                best[label] = (name, scores[name])
+        return cls(counts, best, taught)
+
+    def leaks(self, predictor: Predictor, given: Examples) -> Iterator[str]:
+        """What is said of labels that the sentences cannot judge."""
+        learnt = " and ".join(given.labels) + (" is" if len(given.labels) == 1 else " are")
+        for label, count in self.taught.items():
+            yield (
+                f"the model's own {label} has learnt from {count} of the sentences, which cannot "
+                f"judge it; {learnt} learnt afresh from all of them"
+            )
+        branched = isinstance(predictor.tagger.encoder, EncoderWithCopies)
+        if self.taught and not (predictor.start or branched):
+            yield "the model that learning starts from has seen them too: expect less than is said"
+
+
+def hashes_of(given: Examples) -> frozenset[int]:
+    """What a model remembers of the sentences that it has learnt from."""
+    return frozenset(seed_of(*s.tokens) for s in (*given.sentences, *given.partial))
+
+
+def _taught(predictor: Predictor, given: Examples) -> dict[str, int]:
+    texts = hashes_of(given)
+    found: dict[str, int] = {}
+    for tag_set in predictor.tagger.tag_sets:
+        if count := len(texts.intersection(predictor.learnt.get(tag_set.domain, ()))):
+            found |= dict.fromkeys(tag_set.labels, count)
+    return found
 
 
 class Fit(NamedTuple):
@@ -78,11 +153,11 @@ class Judge(NamedTuple):
             (label,) = tag_set.labels
             report = self._reported(label, folded, head)
             try:
-                checks.check_finite(fitted)
-                checks.check_loss(*loss)
-                checks.check_spans(self.given.of(label), of_labels(found, [label]))
+                check_finite(fitted)
+                check_loss(*loss)
+                check_spans(self.given.of(label), of_labels(found, [label]))
                 if text:
-                    checks.check_text(text, of_labels(in_text, [label]))
+                    check_text(text, of_labels(in_text, [label]))
                 report = self._compared(report, folded, head)
             except AdaptationRefused as refused:
                 stays = label in self.labels  # the predictor's own head for it
@@ -114,9 +189,9 @@ class Judge(NamedTuple):
             return report
         name, f1 = report.known
         counts = self.prior.counts[report.label][name]
-        chance = checks.chance_of(counts, own.large, report.expected, self.seed)
+        chance = chance_of(counts, own.large, report.expected, self.seed)
         if not self.force:
-            checks.check_better(name, f1, chance, report.expected)
+            check_better(name, f1, chance, report.expected)
         if chance < 0.5:
             return report
         note = f"the model's own {name} reaches F1 {f1:.2f} as it is"
@@ -141,3 +216,60 @@ def _temperatures(adapter: Adapter, given: Examples, folded: CrossValidation | N
 
 def _sum(losses: Sequence[Callable[[float], float]], temperature: float) -> float:
     return sum(loss(temperature) for loss in losses)
+
+
+def check_finite(fitted: Sequence[Params]) -> None:
+    """Refuse parameters that are NaN or infinite."""
+    for params in fitted:
+        for name, value in params.items():
+            if not bool(value.isfinite().all()):
+                raise AdaptationRefused(
+                    f"learning diverged ({name} is not finite); try another --seed"
+                )
+
+
+def check_loss(before: float, after: float) -> None:
+    """Refuse a fit whose loss on its own sentences did not fall."""
+    if not after < before:
+        said = f"the loss on the sentences went from {before:.3g} to {after:.3g}"
+        raise AdaptationRefused(f"learning diverged: {said}; try another --seed")
+
+
+def check_spans(gold: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> None:
+    """Refuse a model that tags nothing, or nearly everything, in the sentences it learnt."""
+    words = sum(map(len, gold))
+    right = sum(s.end - s.start for sentence in gold for s in sentence.spans)
+    said = sum(s.end - s.start for spans in found for s in spans)
+    if not said:
+        raise AdaptationRefused(
+            "the adapted model tags nothing, not even the mentions it learnt from"
+        )
+    if 2 * said > words + right:
+        shares = f"{said / words:.0%} of the words where {right / words:.0%} are right"
+        raise AdaptationRefused(f"the adapted model tags nearly everything: {shares}")
+
+
+def check_text(text: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> None:
+    """Refuse a model that tags most words of unlabelled text."""
+    words = sum(map(len, text))
+    said = sum(s.end - s.start for spans in found for s in spans)
+    if 2 * said > words:
+        raise AdaptationRefused(
+            f"the adapted model tags {said / words:.0%} of the words of unlabelled text"
+        )
+
+
+def chance_of(counts: FloatArray, large: HeldOutScores, seen: Forecast, seed: int = 0) -> float:
+    """The probability that an existing label beats the adapted model."""
+    theirs, ours = resampled(np.stack([counts, large.counts]), seed)
+    grown = (len(counts) / large.learnt) ** -seen.exponent
+    return float((theirs > 1 - (1 - ours) * grown).mean())
+
+
+def check_better(label: str, f1: float, chance: float, seen: Forecast) -> None:
+    """Refuse an adaptation that is almost surely worse than an existing label."""
+    if chance >= SURE and f1 > max(seen.f1.value, USEFUL):
+        raise AdaptationRefused(
+            f"the model's own {label} does better on these sentences as it is: F1 {f1:.2f}, "
+            f"adapted {seen.f1.value:.2f} expected; use it, or force the adaptation"
+        )

@@ -13,10 +13,11 @@ from hardner.meta.inner import InnerLoop
 from hardner.meta.methods import scaled
 from hardner.meta.optim import Optimizer
 from hardner.model.decoders import DecoderKind
-from hardner.model.encoders import PieceEncoder, WordEncoder
+from hardner.model.encoders import WordEncoder
 from hardner.model.huggingface import BertEncoder
-from hardner.model.runtime import Precision
+from hardner.model.layers import Precision
 from hardner.model.tagger import Tagger
+from hardner.model.transformer import PieceEncoder
 from hardner.schemes import TagSet
 from hardner.types import Sentence
 

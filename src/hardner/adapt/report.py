@@ -1,5 +1,6 @@
 """What came of an adaptation: a row for each type."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardner.adapt.forecast import Forecast
+from hardner.errors import HardnerError
 
 Outcome = Literal["learnt", "kept", "left out"]
 """Of a type: learnt; found by the model's own head, as before; not found by the new model."""
@@ -108,3 +110,10 @@ def limit_of(counts: NDArray[np.float64], expected: Forecast) -> str:
     if expected.gain.value >= _WORTHWHILE:
         said.append(f"few sentences: {expected.more} more bring about {expected.gain.value:+.2f}")
     return "; ".join(said)
+
+
+class AdaptationRefused(HardnerError):
+    """An adaptation that would do harm, and why."""
+
+    types: Sequence[TypeReport] = ()
+    """What came of each type, where none could be learnt."""

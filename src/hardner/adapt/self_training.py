@@ -22,7 +22,7 @@ from torch.nn.functional import pad
 
 from hardner.batch import Batch, Store
 from hardner.features import Ints
-from hardner.meta.terms import Losses
+from hardner.meta.inner import Losses
 from hardner.model import crf
 from hardner.model.crf_forward import FLOOR
 from hardner.model.decoders import FORBIDDEN, UNSHOWN, DecoderKind, Emissions, tag_loss

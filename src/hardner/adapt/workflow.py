@@ -1,7 +1,7 @@
 """A few labelled sentences of new types -> a predictor for them, and what to expect of it.
 
 All types are learnt in one fit. Each is then judged by itself: one that collapsed, diverged or is
-worse than a label that the model has already is left out (`hardner.adapt.checks`), and takes
+worse than a label that the model has already is left out (`hardner.adapt.judge`), and takes
 nothing from the others.
 """
 
@@ -12,8 +12,7 @@ from dataclasses import asdict, replace
 from functools import reduce
 from typing import NamedTuple
 
-from hardner.adapt.adapter import Adapter, adapters_for
-from hardner.adapt.checks import AdaptationRefused
+from hardner.adapt.adapter import Adapter, adapters_for, average_params
 from hardner.adapt.examples import (
     Examples,
     LabelledData,
@@ -24,18 +23,16 @@ from hardner.adapt.examples import (
     read_unlabelled,
 )
 from hardner.adapt.fit import OnStep, one_thread
-from hardner.adapt.fitted import average_params
 from hardner.adapt.forecast import count_steps, cross_validate
-from hardner.adapt.judge import Fit, Judge, JudgedHead
-from hardner.adapt.prior import PriorScores, hashes_of
-from hardner.adapt.report import AdaptationReport, TypeReport
+from hardner.adapt.judge import Fit, Judge, JudgedHead, PriorScores, hashes_of
+from hardner.adapt.report import AdaptationRefused, AdaptationReport, TypeReport
 from hardner.adapt.sample import FOLDS, Sample
 from hardner.adapt.self_training import usable_sentences
 from hardner.errors import HardnerError
 from hardner.formats import Report
 from hardner.model.tagger import Model
+from hardner.tag.added_heads import Origin, data_hash, today, versions
 from hardner.tag.heads import Heads
-from hardner.tag.origin import Origin, data_hash, today, versions
 from hardner.tag.predictor import Predictor
 from hardner.types import Progress, Sentence
 

@@ -102,7 +102,7 @@ def adapt_command(
     - `hardner adapt brat-folder/ --label Device --label Drug --add --out larger-model --json`
     - `hardner adapt devices.tsv answers.jsonl --out device-model` (after `hardner review`)
     """
-    from hardner.adapt.checks import AdaptationRefused
+    from hardner.adapt.report import AdaptationRefused
     from hardner.adapt.workflow import adapt_predictor
     from hardner.tag.predictor import Predictor
 

@@ -6,9 +6,10 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -24,12 +25,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from hardner.errors import FileError
 from hardner.files import is_encoding, is_standard
 from hardner.formats import FORMATS
+from hardner.formats.html import HIGHLIGHT_COLOURS, visible
 from hardner.schemes import ALIASES, SCHEMES
+from hardner.types import Document, Entity
 
 if TYPE_CHECKING:
     from hardner.jobs.progress import RunProgress
@@ -62,6 +66,30 @@ def plain_table(*headings: str, right: Collection[str] = ()) -> Table:
         numeric = heading in right
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
     return table
+
+
+def marked_text(document: Document, labels: Sequence[str]) -> Text:
+    """The text with its mentions marked; ``labels`` gives each its colour, by its place."""
+    hues = {label: HIGHLIGHT_COLOURS[i % len(HIGHLIGHT_COLOURS)] for i, label in enumerate(labels)}
+    starting: dict[int, list[Entity]] = defaultdict(list)
+    ending: dict[int, list[Entity]] = defaultdict(list)
+    for entity in sorted(document.entities, key=lambda e: (-e.start, e.label)):
+        starting[entity.start].append(entity)
+        ending[entity.end].append(entity)
+    # Piece by piece: rich leaves carriage returns out, so that offsets into the whole would shift.
+    made, inside = Text(), list[Entity]()
+    for start, end in pairwise(sorted({0, len(document.text), *starting, *ending})):
+        inside = [e for e in (*inside, *starting[start]) if e.end > start]
+        style = f"underline {hues[inside[-1].label]}" if inside else ""
+        made.append(visible(document.text[start:end]), style)
+        for entity in ending[end]:
+            made.append(_mark(entity), f"dim {hues[entity.label]}")
+    return made
+
+
+def _mark(entity: Entity) -> str:
+    score = "" if entity.score == 1.0 else f" {entity.score:.2f}"
+    return f"[{visible(entity.label)}{score}]"
 
 
 def check_format(name: str | None) -> str | None:

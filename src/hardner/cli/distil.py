@@ -89,7 +89,7 @@ def distil_command(
         raise HardnerError("there is no text to learn from: hardner distil MODEL TEXT --out DIR")
     from hardner.adapt.distil import Distillation, Student, distil_tagger
     from hardner.export.check import check_export
-    from hardner.model.runtime import resolve_device
+    from hardner.model.layers import resolve_device
     from hardner.tag.guidelines import load
     from hardner.tag.predictor import Predictor
     from hardner.types import Sentence

@@ -91,7 +91,7 @@ def _predicted(
     from hardner.evaluate.protocols import PROTOCOLS, draw_sample
     from hardner.evaluate.runners import fitted_runner, unchanged_runner
     from hardner.evaluate.system import system_of_folder
-    from hardner.model.runtime import resolve_device
+    from hardner.model.layers import resolve_device
 
     system = system_of_folder(
         path, PROTOCOLS["few_shot"], preset=preset, device=resolve_device("auto")

@@ -164,7 +164,7 @@ class SystemLoader:
         from hardner.evaluate.training import system_of_experiment
         from hardner.meta.experiments import load_experiment, run_name
         from hardner.meta.methods import load_plugins
-        from hardner.model.runtime import resolve_device
+        from hardner.model.layers import resolve_device
 
         load_plugins(self.plugins)
         if not self.trains:

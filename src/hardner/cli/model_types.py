@@ -7,8 +7,13 @@ import typer
 from typer import Argument, Option
 
 from hardner.cli.common import check_model_folder, print_json, say
-from hardner.cli.options import FORCE_OPTION, JSON_OPTION
-from hardner.cli.thresholds import MIN_PRECISION_OPTION, THRESHOLD_OPTION, chosen_min_score
+from hardner.cli.options import (
+    FORCE_OPTION,
+    JSON_OPTION,
+    MIN_PRECISION_OPTION,
+    THRESHOLD_OPTION,
+    chosen_min_score,
+)
 
 if TYPE_CHECKING:
     from hardner.tag.predictor import Predictor

@@ -17,10 +17,12 @@ from hardner.cli.options import (
     ENCODING_OPTION,
     JSON_OPTION,
     LABELS_OPTION,
+    MIN_PRECISION_OPTION,
     SOURCE_FORMAT_OPTION,
+    THRESHOLD_OPTION,
+    chosen_min_score,
     split_labels,
 )
-from hardner.cli.thresholds import MIN_PRECISION_OPTION, THRESHOLD_OPTION, chosen_min_score
 from hardner.errors import FileError, HardnerError
 from hardner.files import shown_path
 from hardner.formats import Report, write

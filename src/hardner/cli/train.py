@@ -64,7 +64,7 @@ def train_command(
     from hardner.meta.experiments import load_experiment, run_name
     from hardner.meta.methods import load_plugins
     from hardner.meta.run import run_experiment
-    from hardner.model.runtime import resolve_device
+    from hardner.model.layers import resolve_device
 
     load_plugins(plugin)
     name, overrides = _parsed(context, arguments)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import NamedTuple
 
-from hardner.adapt.adapter import Adapter
-from hardner.adapt.fitted import params_of_sample
+from hardner.adapt.adapter import Adapter, params_of_sample
 from hardner.adapt.forecast import cross_validate, forecast
 from hardner.adapt.sample import FOLDS, Sample, negative_sentences
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences

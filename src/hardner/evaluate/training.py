@@ -19,7 +19,7 @@ from hardner.meta.network import build_network
 from hardner.meta.run import run_experiment
 from hardner.meta.source_data import corpora_of, load_source_data
 from hardner.model.describe import load_model
-from hardner.model.runtime import resolve_device
+from hardner.model.layers import resolve_device
 from hardner.model.tagger import Model
 from hardner.schemes import spans_to_tags
 from hardner.types import Corpus, Sentence

@@ -7,10 +7,10 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from hardner.errors import FileError, HardnerError
+from hardner.features import Splitter
 from hardner.folders import atomic_folder
 from hardner.model.huggingface import BertEncoder, configuration, positions, quiet
 from hardner.model.layers import Params
-from hardner.model.pieces import Splitter
 from hardner.model.tagger import Tagger
 from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor

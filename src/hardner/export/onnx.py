@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from hardner.errors import HardnerError, import_extra
 from hardner.export.quantise import CONTRIBUTED, quantise_graph
-from hardner.model.encoders import PieceEncoder
 from hardner.model.graph import EMISSIONS, PIECES, PLACES, WORDS
 from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Params, scoped
 from hardner.model.onnx import OnnxEncoder
 from hardner.model.tagger import Tagger
+from hardner.model.transformer import PieceEncoder
 from hardner.tag.predictor import Predictor
 
 _OPSET = 17

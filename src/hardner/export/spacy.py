@@ -27,7 +27,7 @@ from spacy.tokens import Doc, Span
 from hardner.schemes import non_overlapping
 from hardner.tag.guidelines import load
 from hardner.tag.predictor import Predictor
-from hardner.tag.thresholds import check_scores
+from hardner.tag.text_tagger import check_scores
 from hardner.types import Entity
 
 _MODEL, _SETTINGS = "model", "settings.json"

@@ -1,4 +1,4 @@
-"""Annotated text in and out: the table of formats, and reading and writing by it.
+"""Text in and out: the table of formats, and reading and writing by it; plain text itself.
 
 A new format is one file that makes a :class:`Format` and registers it; see ``docs/formats.md``.
 """
@@ -12,12 +12,15 @@ from pathlib import Path
 from hardner.errors import FileError, HardnerError
 from hardner.files import (
     PathLike,
+    atomic_write,
     decoded_as,
     head,
     is_encoding,
     is_standard,
     plain_name,
+    read_text,
     shown_path,
+    stem,
 )
 from hardner.formats.ace import ACE_2005
 from hardner.formats.annotation_tools import DOCCANO, LABELSTUDIO, PRODIGY
@@ -26,14 +29,20 @@ from hardner.formats.brat import BRAT
 from hardner.formats.conll import CONLL, TABLE_HINT
 from hardner.formats.csv import CSV
 from hardner.formats.docbin import DOCBIN
-from hardner.formats.format import HOLDABLE, Format, Place, Report, reporting
+from hardner.formats.format import (
+    HOLDABLE,
+    Format,
+    Place,
+    Report,
+    fit_document,
+    make_mention,
+    reporting,
+)
 from hardner.formats.html import HTML
 from hardner.formats.jsonl import JSONL
 from hardner.formats.medline import MEDLINE
-from hardner.formats.mention import fit_document, make_mention
 from hardner.formats.ontonotes import ONTONOTES
 from hardner.formats.parquet import PARQUET
-from hardner.formats.plain import PLAIN_TEXT
 from hardner.formats.pubtator import PUBTATOR
 from hardner.types import Document
 
@@ -50,6 +59,35 @@ __all__ = [
     "register",
     "write",
 ]
+
+
+def _read_plain(path: PathLike, report: Report) -> Iterator[Document]:
+    text = read_text(path)  # every character kept as it is
+    if not text.strip():
+        raise Place(path).error("holds no text")
+    yield Document(stem(path), text)
+
+
+def _write_plain(documents: Iterable[Document], path: PathLike, report: Report) -> None:
+    with atomic_write(path) as file:
+        for number, document in enumerate(documents):
+            place = Place(path, document=document.id)
+            if number:
+                report.note("bound between two documents written as a line break", place)
+                file.write("\n")
+            for _ in document.entities:
+                report.add("mention left out", place)
+            file.write(document.text)
+
+
+PLAIN_TEXT = Format(
+    name="text",
+    endings=(".txt",),
+    about="plain text: a file is a document",
+    read=_read_plain,
+    write=_write_plain,
+    holds=frozenset({"overlaps"}),
+)
 
 # Of formats that share an ending, the last is written, and read where no other knows the content.
 _BUILT_IN = (

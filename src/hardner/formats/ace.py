@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from hardner.files import PathLike, read_text
 from hardner.formats.brat import bases, file_beside
-from hardner.formats.format import Format, Place, Report, boundary
-from hardner.formats.mention import make_mention, parse_range, short
+from hardner.formats.format import Format, Place, Report, boundary, make_mention, parse_range, short
 from hardner.formats.xml import parse_xml
 from hardner.types import Document
 

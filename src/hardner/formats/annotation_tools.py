@@ -15,9 +15,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from hardner.formats.format import Place, Report
+from hardner.formats.format import Place, Report, make_mention, make_sentences, parse_range
 from hardner.formats.json_records import Dialect, Record, json_format
-from hardner.formats.mention import make_mention, make_sentences, parse_range
 from hardner.text import sentences
 from hardner.types import Document, Entity, Offset
 

@@ -11,9 +11,16 @@ from itertools import pairwise
 from typing import Any
 
 from hardner.files import LINE_LIMIT, PathLike, atomic_binary, atomic_write
-from hardner.formats.format import HOLDABLE, Format, Place, Report
+from hardner.formats.format import (
+    HOLDABLE,
+    Format,
+    Place,
+    Report,
+    check_document,
+    make_mention,
+    parse_offset,
+)
 from hardner.formats.json_records import JsonCursor, Record
-from hardner.formats.mention import check_document, make_mention, parse_offset
 from hardner.formats.xml import element_text, iterate_xml
 from hardner.types import Document, Entity, Passage
 

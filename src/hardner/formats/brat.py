@@ -20,8 +20,15 @@ from hardner.files import (
     read_text,
 )
 from hardner.folders import atomic_folder
-from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import make_mention, on_one_line, parse_offset, short
+from hardner.formats.format import (
+    Format,
+    Place,
+    Report,
+    make_mention,
+    on_one_line,
+    parse_offset,
+    short,
+)
 from hardner.types import Document, Entity
 
 _LEFT_OUT = {

@@ -15,8 +15,7 @@ from itertools import chain
 
 from hardner.errors import HardnerError
 from hardner.files import LINE_LIMIT, PathLike, atomic_write, lines, stem
-from hardner.formats.format import Format, Place, Report, reporting
-from hardner.formats.mention import short
+from hardner.formats.format import Format, Place, Report, reporting, short
 from hardner.schemes import OUTSIDE, parse_tag, spans_to_tags, tags_to_spans
 from hardner.text import Problem, sentences
 from hardner.types import Document, Entity, Sentence, Span

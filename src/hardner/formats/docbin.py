@@ -13,8 +13,15 @@ from typing import Any
 
 from hardner.errors import import_extra
 from hardner.files import PathLike, atomic_binary, read_bytes, stem, unpacked_limit
-from hardner.formats.format import Format, Place, Report, bounded
-from hardner.formats.mention import check_document, make_mention, make_sentences
+from hardner.formats.format import (
+    Format,
+    Place,
+    Report,
+    bounded,
+    check_document,
+    make_mention,
+    make_sentences,
+)
 from hardner.text import tokenize
 from hardner.types import Document, Offset
 

@@ -21,8 +21,15 @@ from hardner.files import (
     plain_name,
     stem,
 )
-from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import check_document, make_mention, parse_range, short
+from hardner.formats.format import (
+    Format,
+    Place,
+    Report,
+    check_document,
+    make_mention,
+    parse_range,
+    short,
+)
 from hardner.types import Document, Entity, Offset
 
 _SPACES = re.compile(r"[ \t\r\n]*")

@@ -14,9 +14,8 @@ from hardner.formats.annotation_tools import (
     PRODIGY_DIALECT,
 )
 from hardner.formats.conll import REPAIRED, join_sentences
-from hardner.formats.format import HOLDABLE, Place, Report
+from hardner.formats.format import HOLDABLE, Place, Report, short
 from hardner.formats.json_records import Dialect, Record, json_format
-from hardner.formats.mention import short
 from hardner.schemes import tags_to_spans
 from hardner.types import STATES, Document, Entity, Passage, Sentence, Span
 

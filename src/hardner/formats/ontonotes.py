@@ -9,8 +9,7 @@ from pathlib import Path
 
 from hardner.files import LINE_LIMIT, PathLike, is_standard, lines, plain_name
 from hardner.formats.conll import join_sentences
-from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import short
+from hardner.formats.format import Format, Place, Report, short
 from hardner.types import Document, Sentence, Span
 
 _ENDING = "gold_conll"

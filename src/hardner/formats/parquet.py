@@ -21,10 +21,17 @@ from hardner.files import (
     read_bytes,
     stem,
 )
-from hardner.formats.format import HOLDABLE, Format, Place, Report, boundary, bounded
+from hardner.formats.format import (
+    HOLDABLE,
+    Format,
+    Place,
+    Report,
+    boundary,
+    bounded,
+    check_document,
+)
 from hardner.formats.json_records import Record
 from hardner.formats.jsonl import decode_document, encode_document
-from hardner.formats.mention import check_document
 from hardner.types import Document
 
 _ROWS = 500

@@ -9,8 +9,15 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 
 from hardner.files import LINE_LIMIT, PathLike, atomic_write, lines
-from hardner.formats.format import Format, Place, Report
-from hardner.formats.mention import make_mention, on_one_line, parse_range, short
+from hardner.formats.format import (
+    Format,
+    Place,
+    Report,
+    make_mention,
+    on_one_line,
+    parse_range,
+    short,
+)
 from hardner.types import Document, Entity, Passage
 
 _TEXT = re.compile(r"([^\t|]+)\|([ta])\|(.*)")

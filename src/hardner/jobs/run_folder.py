@@ -18,8 +18,8 @@ from torch import Tensor
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write, read_json
+from hardner.folders import TEMPORARY
 from hardner.jobs.lock import FileLock
-from hardner.unfinished import TEMPORARY
 
 STATE_FOLDER, MODEL_FOLDER, LOG_FILE = "state", "model", "log.jsonl"
 _LOCK = f"{TEMPORARY}lock"

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from hardner.errors import HardnerError
-from hardner.meta.inner import InnerLoop
-from hardner.meta.terms import Losses, Term, adversarial, merged_gradient, of_parts
+from hardner.meta.inner import InnerLoop, Losses, Term, adversarial, merged_gradient, of_parts
 from hardner.model.layers import Params
 
 MetaGradient = Literal["first", "implicit", "exact"]

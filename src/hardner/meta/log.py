@@ -14,9 +14,9 @@ from hardner.errors import FileError
 from hardner.files import append_lines, file_errors, lines
 from hardner.jobs.progress import SECONDS
 from hardner.jobs.run_folder import STATE_FOLDER, Diverged
+from hardner.meta.inner import learners
 from hardner.meta.loop import Training, TrainingStep
 from hardner.meta.methods import Method
-from hardner.meta.terms import learners
 
 
 @dataclass(frozen=True)

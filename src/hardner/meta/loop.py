@@ -18,12 +18,11 @@ from hardner.batch import Store
 from hardner.episodes import Sources, across, mini_batches, paired
 from hardner.features import Ints
 from hardner.meta.distributed import ALONE, Ranks
+from hardner.meta.inner import of_parts
 from hardner.meta.methods import Draw, Method
-from hardner.meta.optim import Optimizer, State, clip
+from hardner.meta.optim import CudaGraphRunner, Optimizer, State, clip
 from hardner.meta.outer import Objective, outer_step, query_loss
-from hardner.meta.terms import of_parts
-from hardner.model.layers import Mode, Params
-from hardner.model.runtime import CudaGraphRunner, Precision, autocast
+from hardner.model.layers import Mode, Params, Precision, autocast
 from hardner.model.tagger import Tagger
 from hardner.seeds import seed_of
 from hardner.types import Episode, Task

@@ -13,10 +13,9 @@ from hardner.config import Bounds, NonNegative, Section, make
 from hardner.errors import FileError, HardnerError
 from hardner.files import read_toml
 from hardner.meta.hypergradient import MetaGradient
-from hardner.meta.inner import PROTOTYPES, InnerLoop
+from hardner.meta.inner import PROTOTYPES, InnerLoop, Term, domain_term, sentence_tag_term, tag_term
 from hardner.meta.optim import Optimizer
 from hardner.meta.outer import Objective
-from hardner.meta.terms import Term, domain_term, sentence_tag_term, tag_term
 from hardner.model.heads import ExtentHead, Head, Pooling, SentenceHead, domain_head
 
 Draw = Literal["tasks", "split", "shuffled", "in turn"]

@@ -10,16 +10,16 @@ from tokenizers import Tokenizer
 from hardner import checkpoint
 from hardner.corpora import exists
 from hardner.errors import FileError, HardnerError
+from hardner.features import Pieces
 from hardner.meta.experiment import Experiment
 from hardner.meta.methods import heads_for
 from hardner.meta.source_data import SourceData
 from hardner.model.characters import ALPHABET, Characters
-from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder, start_letters, vocabulary_of
+from hardner.model.encoders import Encoder, WordEncoder, start_letters, vocabulary_of
 from hardner.model.huggingface import BertEncoder
 from hardner.model.layers import Params
-from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.vectors import ReadProgress, character_vectors, load_vectors
 
 

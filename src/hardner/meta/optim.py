@@ -1,12 +1,14 @@
-"""SGD and AdamW as pure functions of named tensors, with a leading task axis or without.
+"""Steps: SGD and AdamW as pure functions of named tensors, and what a GPU captures and replays.
+
+Tensors may have a leading task axis.
 
 The learning rate may be a tensor, so that a captured step can be replayed with another rate.
 Every update is differentiable in the gradients, which the exact meta-gradient needs.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -133,3 +135,69 @@ def clip(grads: _Named, limit: float, tasks: bool = False, inplace: bool = False
     if inplace and all(g.is_contiguous() for g in found):
         return {n: g.mul_(scale.view(-1, *[1] * (g.dim() - 1))) for n, g in grads.items()}
     return {n: g * scale.view(-1, *[1] * (g.dim() - 1)) for n, g in grads.items()}
+
+
+_Compute = Callable[..., tuple[list[Tensor], list[Tensor]]]
+"""tensors in -> (new values of the state, or the state itself if moved in place, results)."""
+
+
+class CudaGraphRunner:
+    """Calls of a function that moves a state, replayed as CUDA graphs where there is a GPU.
+
+    A small step is hundreds of kernels of a few microseconds each; launching them one by one from
+    Python takes far longer than running them.
+    """
+
+    def __init__(self, state: list[Tensor]) -> None:
+        """Args: ``state`` is overwritten in place by every call."""
+        self.state = state
+        self._graphs: dict[Hashable, tuple[Any, list[Tensor], list[Tensor]]] = {}
+        self._pool: Any = None
+
+    def __call__(self, key: Hashable, compute: _Compute, inputs: list[Tensor]) -> list[Tensor]:
+        """Move the state by ``compute(*inputs)`` and return its results.
+
+        Args:
+            key: Names everything about ``compute`` that is fixed, shapes included.
+            compute: Reads the state and the inputs.
+            inputs: On the device of the state, or on the host.
+        """
+        device = self.state[0].device
+        if device.type != "cuda":
+            return self._move(compute, inputs)
+        if key not in self._graphs:
+            self._graphs[key] = self._capture(compute, [i.to(device).clone() for i in inputs])
+        graph, static, results = self._graphs[key]
+        # A graph reads and writes fixed addresses: inputs are copied in, results out.
+        for place, value in zip(static, inputs, strict=True):
+            place.copy_(value, non_blocking=True)
+        graph.replay()
+        return [r.clone() for r in results]
+
+    def _move(self, compute: _Compute, inputs: list[Tensor]) -> list[Tensor]:
+        moved, results = compute(*inputs)
+        pairs = zip(self.state, moved, strict=True)
+        apart = [(old, new) for old, new in pairs if old.data_ptr() != new.data_ptr()]
+        if apart:  # else all were moved in place
+            with torch.no_grad():
+                torch._foreach_copy_([old for old, _ in apart], [new for _, new in apart])
+        return results
+
+    def _capture(
+        self, compute: _Compute, static: list[Tensor]
+    ) -> tuple[Any, list[Tensor], list[Tensor]]:
+        before = [tensor.clone() for tensor in self.state]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):  # as torch asks: warm up before capture, on another stream
+            for _ in range(2):
+                compute(*static)
+        torch.cuda.current_stream().wait_stream(side)
+        with torch.no_grad():
+            torch._foreach_copy_(self.state, before)  # the warm-up may have moved it in place
+        del before
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            results = self._move(compute, static)
+        self._pool = self._pool or graph.pool()
+        return graph, static, results

@@ -10,17 +10,20 @@ from torch import Tensor
 from hardner.batch import Batch
 from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.hypergradient import MetaGradient, check_meta_gradient, implicit
-from hardner.meta.inner import InnerLoop, adapt_tasks, expand_per_task, losses_on
-from hardner.meta.sparse_embedding import gather_rows, scatter_rows
-from hardner.meta.terms import (
+from hardner.meta.inner import (
+    InnerLoop,
     Losses,
     Term,
+    adapt_tasks,
+    expand_per_task,
     learners,
+    losses_on,
     measure,
     merged_gradient,
     of_parts,
     separate_gradient,
 )
+from hardner.meta.sparse_embedding import gather_rows, scatter_rows
 from hardner.model.layers import Mode, Params, part_of
 from hardner.model.tagger import Tagger
 

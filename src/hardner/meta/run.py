@@ -29,14 +29,13 @@ from hardner.jobs.run_folder import (
 from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.experiment import Experiment
 from hardner.meta.experiments import read_experiment
+from hardner.meta.inner import of_parts
 from hardner.meta.log import TrainingLog
 from hardner.meta.loop import devel_loss, drawing, initial_state, loop
 from hardner.meta.network import build_network
 from hardner.meta.source_data import load_source_data
-from hardner.meta.terms import of_parts
 from hardner.model.describe import save_model
-from hardner.model.layers import Params
-from hardner.model.runtime import resolve_device
+from hardner.model.layers import Params, resolve_device
 from hardner.vectors import ReadProgress
 
 EXPERIMENT_FILE = "experiment.json"

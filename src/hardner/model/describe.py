@@ -13,8 +13,9 @@ import torch
 from hardner import checkpoint
 from hardner.config import keys, make
 from hardner.errors import FileError, HardnerError
+from hardner.features import TOKENIZER, Pieces, Splitter, read_pieces
 from hardner.manifest import CONFIG, read_config
-from hardner.model.encoders import Encoder, EncoderWithCopies, PieceEncoder, WordEncoder
+from hardner.model.encoders import Encoder, EncoderWithCopies, WordEncoder
 from hardner.model.graph import GRAPH
 from hardner.model.heads import Discriminator, ExtentHead, SentenceHead
 from hardner.model.huggingface import (
@@ -26,8 +27,8 @@ from hardner.model.huggingface import (
 )
 from hardner.model.layers import Params
 from hardner.model.onnx import OnnxEncoder
-from hardner.model.pieces import TOKENIZER, Pieces, Splitter, read_pieces
 from hardner.model.tagger import Tagger
+from hardner.model.transformer import PieceEncoder
 
 VOCABULARY, BERT = "vocabulary.txt", "bert.json"
 HEADS: dict[str, type[Any]] = {

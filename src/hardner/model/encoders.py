@@ -1,7 +1,10 @@
-"""Sentences -> one vector a word: from word vectors and letters, or from subword pieces."""
+"""Sentences -> one vector a word: what every encoder is, and the one of word vectors and letters.
+
+The transformer of subword pieces is `PieceEncoder` of `hardner.model.transformer`.
+"""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import NamedTuple, Protocol
@@ -25,10 +28,7 @@ from hardner.model.layers import (
     prefixed,
     scoped,
 )
-from hardner.model.pieces import Pieces
 from hardner.model.recurrent import BiRecurrent, CellKind, ends_of
-from hardner.model.subwords import PieceLayout, lay_out, vectors_at
-from hardner.model.transformer import Transformer
 from hardner.types import Sentence
 
 
@@ -162,39 +162,6 @@ def each_once(ids: Tensor, most: int) -> tuple[Tensor, Tensor]:
     rank = pad((ordered[:, 1:] != ordered[:, :-1]).cumsum(1), (1, 0))  # [M, N]
     seen = ids.new_zeros(ids.shape[0], most).scatter(1, rank, ordered)
     return seen, torch.empty_like(ids).scatter(1, order, rank)
-
-
-@dataclass(frozen=True)
-class PieceEncoder:
-    """Subword pieces read by the project's own transformer."""
-
-    transformer: Transformer
-    pieces: Pieces = field(compare=False)
-
-    @property
-    def size(self) -> int:
-        return self.transformer.size
-
-    def init(self, rng: torch.Generator) -> Params:
-        return prefixed("encoder", self.transformer.init(rng))
-
-    def features(self, sentences: Sequence[Sentence]) -> Features:
-        """Windows of pieces, which may lie end to end, and the place of each word."""
-        return replace(self.pieces.features(sentences), packed="pieces")
-
-    def __call__(self, params: Params, batch: Batch, mode: Mode) -> Encoded:
-        """Each word's vector is that of its first piece; the sentence's, of the opening one."""
-        layout, own = lay_out(batch, "pieces", self.pieces.limit), scoped(params, "encoder")
-        x = self.transformer.begin(own, layout.pieces, mode)
-        layers = range(self.transformer.layers)
-        x = self.transformer.layers_on(own, x, layout.mask, layers, mode)
-        return taken(self.transformer.finish(own, x), layout, mode)
-
-
-def taken(vectors: Tensor, layout: PieceLayout, mode: Mode) -> Encoded:
-    """Of the pieces' vectors [M, W, P, H], those of words and sentences."""
-    words = vectors_at(layout.heads, vectors)  # [M, B, T, H]
-    return Encoded(dropout(words, mode), vectors_at(layout.starts, vectors))
 
 
 @dataclass(frozen=True)

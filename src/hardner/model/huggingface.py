@@ -19,18 +19,17 @@ from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hardner.batch import Batch
+from hardner.checkpoint import read_shard
 from hardner.config import Whole
 from hardner.errors import FileError, HardnerError, import_extra
-from hardner.features import Features
+from hardner.features import Features, Pieces, Splitter, overlap_of
 from hardner.model.decoders import UNSHOWN
-from hardner.model.encoders import Encoded, taken
+from hardner.model.encoders import Encoded
 from hardner.model.layers import Mode, Params, scoped
-from hardner.model.pieces import Pieces, Splitter, overlap_of
-from hardner.model.subwords import lay_out
 from hardner.model.tagger import Tagger
+from hardner.model.transformer import lay_out, taken
 from hardner.schemes import OUTSIDE, TagSet
 from hardner.types import Sentence
-from hardner.weights import read_shard
 
 # Without one of these, transformers would make a tokenizer that knows no word.
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")

@@ -1,16 +1,22 @@
-"""The smallest pieces: linear maps, look-ups, norms and how parameters start."""
+"""The smallest pieces: linear maps, look-ups, norms, how parameters start; device and precision."""
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from hardner.errors import HardnerError
+
 _BLOCK, _PADDED_ROWS = 512, 32
 """Rows of a product in blocks: of a block, and a divisor of those of the last one."""
 
+Precision = Literal["float32", "bfloat16"]
 Params = dict[str, Tensor]
 """Parameters by dotted name; the first word is the part they belong to (encoder, decoder, …)."""
 
@@ -149,3 +155,44 @@ def mean_over(values: Tensor, there: Tensor) -> Tensor:
     """The mean of what is there, per task: two of [M, ...] -> [M]."""
     weights = there.to(values.dtype).flatten(1)
     return (values.flatten(1) * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def resolve_device(name: str) -> str:
+    """The device to compute on: ``auto`` is ``cuda`` where torch finds a GPU, else ``cpu``.
+
+    ``cpu``, ``cuda`` and ``cuda:1`` and so on stay as they are; what torch does not find here is an
+    error.
+    """
+    gpus = torch.cuda.device_count()
+    if name == "auto":
+        return "cuda" if gpus else "cpu"
+    kind, _, number = name.partition(":")
+    if name != "cpu" and (kind != "cuda" or (number and not number.isdecimal())):
+        raise HardnerError(f"unknown device {name!r}; it is auto, cpu or cuda")
+    if kind == "cuda" and not gpus:
+        raise HardnerError(f"device {name}: torch finds no GPU here; choose cpu or auto")
+    if number and int(number) >= gpus:
+        raise HardnerError(f"device {name}: the GPUs here are cuda:0 to cuda:{gpus - 1}")
+    return name
+
+
+def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
+    """What a network's arithmetic is done under; always single precision on a CPU."""
+    if precision == "bfloat16" and device.type == "cuda":
+        return torch.autocast("cuda", torch.bfloat16)
+    return nullcontext()
+
+
+@cache
+def cpu_has_bfloat16() -> bool:
+    """Whether this CPU has instructions for products of bfloat16; else they would be slow."""
+    ask = getattr(torch.cpu, "get_capabilities", None)  # an older torch cannot say
+    known: dict[str, object] = ask() if ask else {}
+    return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
+
+
+def fit_autocast(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
+    """As `autocast`, for fits that a user waits for: on a CPU too, where it is made for it."""
+    if precision == "bfloat16" and device.type == "cpu" and cpu_has_bfloat16():
+        return torch.autocast("cpu", torch.bfloat16)
+    return autocast(precision, device)

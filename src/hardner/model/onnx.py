@@ -8,12 +8,11 @@ import torch
 from hardner.batch import Batch
 from hardner.config import AxisSize
 from hardner.errors import HardnerError
-from hardner.features import Features
+from hardner.features import Features, Pieces
 from hardner.model.encoders import Encoded
 from hardner.model.graph import PIECES, PLACES, GraphRunner
 from hardner.model.layers import Mode, Params
-from hardner.model.pieces import Pieces
-from hardner.model.subwords import in_windows
+from hardner.model.transformer import in_windows
 from hardner.types import Sentence
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from hardner.features import Pieces
 from hardner.model.characters import Characters
 from hardner.model.decoders import DecoderKind
-from hardner.model.encoders import Encoder, PieceEncoder, WordEncoder
+from hardner.model.encoders import Encoder, WordEncoder
 from hardner.model.heads import domain_head
-from hardner.model.pieces import Pieces
 from hardner.model.tagger import Tagger
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.schemes import TagSet
 
 

@@ -10,8 +10,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.errors import HardnerError
-from hardner.model.layers import SCORING, Params, init_linear, layer_norm, linear, prefixed, scoped
-from hardner.model.runtime import autocast
+from hardner.model.layers import (
+    SCORING,
+    Params,
+    autocast,
+    init_linear,
+    layer_norm,
+    linear,
+    prefixed,
+    scoped,
+)
 from hardner.model.transformer import Rotation, Transformer
 from hardner.pretrain.muon import Muon
 from hardner.pretrain.tokenizer import SPECIAL

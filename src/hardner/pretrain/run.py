@@ -17,13 +17,12 @@ from tokenizers import Tokenizer
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
+from hardner.features import TOKENIZER
 from hardner.files import atomic_write
 from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
 from hardner.jobs.run_folder import MODEL_FOLDER, Diverged, RunFolder, SavedState, open_run_folder
 from hardner.manifest import CONFIG
-from hardner.model.layers import Params
-from hardner.model.pieces import TOKENIZER
-from hardner.model.runtime import resolve_device
+from hardner.model.layers import Params, resolve_device
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import Pretraining, init_masked, pretrain_steps
 from hardner.pretrain.muon import Muon

@@ -10,9 +10,9 @@ from typing import Any
 from hardner import __version__
 from hardner.errors import FileError
 from hardner.files import atomic_write, file_errors, read_json, sha256
+from hardner.folders import TEMPORARY
 from hardner.formats import detect
 from hardner.tag.predictor import BUNDLED_MODEL
-from hardner.unfinished import TEMPORARY
 
 PLAN, RECEIPTS, ATTEMPTS = "plan.json", "receipts", "attempts"
 _GROUPS = 256

@@ -9,8 +9,8 @@ from typing import Any
 
 from hardner.errors import FileError
 from hardner.files import atomic_write, read_json, sha256
+from hardner.folders import remove_stale
 from hardner.scale.plan import ATTEMPTS, RECEIPTS, Shard, ShardPlan
-from hardner.unfinished import remove_stale
 
 
 class ShardAttempts:

@@ -23,7 +23,7 @@ from hardner.errors import FileError, HardnerError
 from hardner.files import is_standard, plain_name
 from hardner.formats import FORMATS, Report, detect, read
 from hardner.tag.predictor import Predictor
-from hardner.tag.thresholds import MinScore
+from hardner.tag.text_tagger import MinScore
 from hardner.types import Document
 
 _DOCUMENTS = 256

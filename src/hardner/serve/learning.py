@@ -4,8 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from hardner.adapt.checks import AdaptationRefused
-from hardner.adapt.report import TypeReport
+from hardner.adapt.report import AdaptationRefused, TypeReport
 from hardner.adapt.workflow import adapt_predictor
 from hardner.errors import HardnerError
 from hardner.serve.runs import AdaptationOrder

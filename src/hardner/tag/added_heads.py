@@ -5,21 +5,77 @@ their types; did the others read the changed encoder, they would forget theirs. 
 copy of what has changed (`EncoderWithCopies`), and the price is a second pass for the new heads.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import reduce
+from importlib.metadata import version
 from itertools import chain
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+import hardner
+from hardner.config import Share, Whole
 from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Model, Tagger, copy_of_model
 from hardner.tag.engine import EncodedTexts, Engine
 from hardner.tag.uncertainty import Uncertainty
 from hardner.tag.windows import ScoredMention, Tokens
+from hardner.types import Sentence
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a model folder says of a head that was adapted to labelled sentences."""
+
+    labels: tuple[str, ...] = ()
+    """As they were named in the sentences."""
+    data: str = ""
+    """SHA-256 of the labelled sentences, whatever their order was."""
+    sentences: Whole = 0
+    """Those that were learnt from."""
+    bearing: Whole = 0
+    """Those of them with a mention."""
+    mentions: Whole = 0
+    unlabelled: Whole = 0
+    began: str = ""
+    """The head and the encoder that learning began with."""
+    beside: tuple[str, ...] = ()
+    """The labels that were learnt in the same fit."""
+    seed: int = 0
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    date: str = ""
+    """Of the day, in UTC."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of hardner and torch."""
+    expected: tuple[Share, ...] = ()
+    """F1 by cross-validation, and its interval; empty where nothing was held out."""
+    notes: tuple[str, ...] = ()
+
+
+def data_hash(sentences: Iterable[Sentence]) -> str:
+    """SHA-256 of labelled sentences; neither their order nor their names matter."""
+    lines = sorted(json.dumps([s.tokens, sorted(s.spans)], ensure_ascii=True) for s in sentences)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Of what computes."""
+    return {"hardner": hardner.__version__, "torch": version("torch")}
+
+
+def today() -> str:
+    """The day in UTC, or that of ``SOURCE_DATE_EPOCH``, for folders that are the same anew."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(given), UTC) if given.isdecimal() else datetime.now(UTC)
+    return now.date().isoformat()
 
 
 def add_heads(model: Model, added: Model) -> Model:

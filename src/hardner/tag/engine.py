@@ -18,12 +18,12 @@ from hardner.batch import Store
 from hardner.features import CPU_CELLS, CPU_SENTENCES, Ints, bucket, even_width, groups_of_streams
 from hardner.model.crf import Runs, run_marginals, viterbi
 from hardner.model.decoders import Emissions, TransitionScores
-from hardner.model.encoders import Encoded, EncoderWithCopies, PieceEncoder
+from hardner.model.encoders import Encoded, EncoderWithCopies
 from hardner.model.huggingface import BertEncoder
-from hardner.model.layers import SCORING, Params, part_of
+from hardner.model.layers import SCORING, Params, cpu_has_bfloat16, part_of
 from hardner.model.onnx import OnnxEncoder
-from hardner.model.runtime import cpu_has_bfloat16
 from hardner.model.tagger import Tagger
+from hardner.model.transformer import PieceEncoder
 from hardner.schemes import TagSet, continues
 from hardner.tag.uncertainty import Uncertainty, head_uncertainties
 from hardner.tag.windows import SCORE_DIGITS, ScoredMention, TagRun, Tokens, Window, tag_runs

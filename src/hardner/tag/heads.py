@@ -15,8 +15,7 @@ import torch
 from hardner.errors import HardnerError
 from hardner.model.describe import describe_tagger, files_of
 from hardner.model.tagger import Model, Tagger
-from hardner.tag.added_heads import add_heads, heads_by_copy, take_heads
-from hardner.tag.origin import Origin
+from hardner.tag.added_heads import Origin, add_heads, heads_by_copy, take_heads
 from hardner.tag.predictor import Predictor
 from hardner.tag.thresholds import PrecisionRecallCurve
 

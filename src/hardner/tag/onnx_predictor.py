@@ -14,14 +14,20 @@ from safetensors.numpy import load_file
 
 from hardner.config import make
 from hardner.errors import FileError, HardnerError
-from hardner.features import CPU_CELLS, Features, Ints, groups_of_streams
+from hardner.features import (
+    CPU_CELLS,
+    TOKENIZER,
+    Features,
+    Ints,
+    Pieces,
+    groups_of_streams,
+    read_pieces,
+)
 from hardner.manifest import checked_manifest
 from hardner.model.graph import GRAPH, PIECES, PLACES, GraphRunner
-from hardner.model.pieces import TOKENIZER, Pieces, read_pieces
 from hardner.schemes import TagSet
 from hardner.tag.numpy_decoder import NumpyHead
-from hardner.tag.text_tagger import TextTagger
-from hardner.tag.thresholds import check_scores
+from hardner.tag.text_tagger import TextTagger, check_scores
 from hardner.tag.windows import SCORE_DIGITS, ScoredMention, Tokens
 from hardner.types import Sentence
 

@@ -13,15 +13,13 @@ from hardner.errors import FileError, HardnerError
 from hardner.manifest import CONFIG, read_config
 from hardner.model.describe import load_model, save_model
 from hardner.model.encoders import EncoderWithCopies
-from hardner.model.layers import Params
-from hardner.model.runtime import resolve_device
+from hardner.model.layers import Params, resolve_device
 from hardner.model.tagger import Model, Tagger
 from hardner.schemes import TagSet
-from hardner.tag.added_heads import BranchedEngine
+from hardner.tag.added_heads import BranchedEngine, Origin
 from hardner.tag.engine import BATCH_SIZE, EncodedSentences, Engine
-from hardner.tag.origin import Origin
-from hardner.tag.text_tagger import TextTagger, spans_of
-from hardner.tag.thresholds import MinScore, PrecisionRecallCurve, check_scores, thresholds_for
+from hardner.tag.text_tagger import MinScore, TextTagger, check_scores, spans_of
+from hardner.tag.thresholds import PrecisionRecallCurve, thresholds_for
 from hardner.tag.uncertainty import Uncertainty
 from hardner.tag.windows import ScoredMention, Tokens, buffer_size, windows_of_tokens
 from hardner.types import Progress, Sentence, Span

@@ -8,7 +8,6 @@ from hardner.errors import HardnerError
 from hardner.features import CPU_SENTENCES
 from hardner.schemes import TagSet
 from hardner.tag.records import FoundEntities, data_frame, records_of
-from hardner.tag.thresholds import MinScore, check_scores
 from hardner.tag.windows import (
     ScoredMention,
     Tokens,
@@ -25,6 +24,8 @@ from hardner.types import Document, Sentence, Span
 
 _Item = TypeVar("_Item")
 _FindInWindows = Callable[[Sequence[Window]], Iterable[list[ScoredMention]]]
+MinScore = float | Mapping[str, float] | None
+"""The least score of what is kept: of every label, or of some; None for a tagger's own."""
 
 
 class TextTagger(ABC):
@@ -210,3 +211,10 @@ def spans_of(tagged: Iterable[tuple[None, list[ScoredMention]]]) -> list[list[tu
         [(Span(start, end, label), score) for start, end, label, score, _ in mentions]
         for _, mentions in tagged
     ]
+
+
+def check_scores(scores: Iterable[float], name: str) -> None:
+    """Refuse what is no probability."""
+    for score in scores:
+        if not isinstance(score, float | int) or not 0 <= score <= 1:
+            raise HardnerError(f"{name} is a probability, from 0 to 1; got {score}")

@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 
 from hardner.config import Whole
 from hardner.errors import HardnerError
+from hardner.tag.text_tagger import check_scores
 from hardner.types import Span
 
 _Floats = NDArray[np.float64]
-MinScore = float | Mapping[str, float] | None
-"""The least score of what is kept: of every label, or of some; None for a tagger's own."""
 _STEPS = 100
 """Scores are told apart by hundredths."""
 _PRIOR = np.array([1.0, 4.0])
@@ -147,13 +146,6 @@ def _platt(features: _Floats, found: _Floats, right: _Floats) -> _Floats:
 def _sigmoid(logits: _Floats) -> _Floats:
     chances: _Floats = 1 / (1 + np.exp(-logits))
     return chances
-
-
-def check_scores(scores: Iterable[float], name: str) -> None:
-    """Refuse what is no probability."""
-    for score in scores:
-        if not isinstance(score, float | int) or not 0 <= score <= 1:
-            raise HardnerError(f"{name} is a probability, from 0 to 1; got {score}")
 
 
 def thresholds_for(
