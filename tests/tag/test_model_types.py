@@ -12,10 +12,9 @@ from formats.command import Command
 
 import hardner
 from hardner.adapt import adapter as fitting
-from hardner.adapt.workflow import adapt_predictor
+from hardner.adapt.workflow import adapt_predictor, data_hash
 from hardner.errors import HardnerError
 from hardner.model.encoders import EncoderWithCopies
-from hardner.tag.added_heads import data_hash
 from hardner.tag.heads import (
     differences,
     drop_labels,

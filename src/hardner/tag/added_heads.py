@@ -5,14 +5,9 @@ their types; did the others read the changed encoder, they would forget theirs. 
 copy of what has changed (`EncoderWithCopies`), and the price is a second pass for the new heads.
 """
 
-import hashlib
-import json
-import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import reduce
-from importlib.metadata import version
 from itertools import chain
 from typing import Any
 
@@ -20,7 +15,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-import hardner
 from hardner.config import Share, Whole
 from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
@@ -28,7 +22,6 @@ from hardner.model.tagger import Model, Tagger, copy_of_model
 from hardner.tag.engine import EncodedTexts, Engine
 from hardner.tag.uncertainty import Uncertainty
 from hardner.tag.windows import ScoredMention, Tokens
-from hardner.types import Sentence
 
 
 @dataclass(frozen=True)
@@ -58,24 +51,6 @@ class Origin:
     expected: tuple[Share, ...] = ()
     """F1 by cross-validation, and its interval; empty where nothing was held out."""
     notes: tuple[str, ...] = ()
-
-
-def data_hash(sentences: Iterable[Sentence]) -> str:
-    """SHA-256 of labelled sentences; neither their order nor their names matter."""
-    lines = sorted(json.dumps([s.tokens, sorted(s.spans)], ensure_ascii=True) for s in sentences)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Of what computes."""
-    return {"hardner": hardner.__version__, "torch": version("torch")}
-
-
-def today() -> str:
-    """The day in UTC, or that of ``SOURCE_DATE_EPOCH``, for folders that are the same anew."""
-    given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    now = datetime.fromtimestamp(int(given), UTC) if given.isdecimal() else datetime.now(UTC)
-    return now.date().isoformat()
 
 
 def add_heads(model: Model, added: Model) -> Model:
