@@ -22,7 +22,7 @@ from record import record
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from hardner.config import merged
-from hardner.meta.experiments import experiment, experiment_tables
+from hardner.meta.experiment import experiment, experiment_tables
 from hardner.meta.methods import METHODS
 from hardner.meta.run import run_experiment
 

@@ -23,9 +23,8 @@ from hardner.adapt.sample import negative_sentences
 from hardner.catalogue import BENCHMARK
 from hardner.corpora import Corpora
 from hardner.evaluate.system import with_word_vectors
-from hardner.jobs.run_folder import MODEL_FOLDER, flat
-from hardner.meta.experiment import Experiment
-from hardner.meta.experiments import experiment, read_experiment
+from hardner.jobs import MODEL_FOLDER, flat
+from hardner.meta.experiment import Experiment, experiment, read_experiment
 from hardner.meta.run import EXPERIMENT_FILE
 from hardner.model.describe import load_model
 from hardner.model.tagger import Model

@@ -26,7 +26,7 @@ from hardner.adapt.sample import negative_sentences
 from hardner.catalogue import BENCHMARK
 from hardner.config import merged
 from hardner.evaluate.system import with_word_vectors
-from hardner.meta.experiments import experiment
+from hardner.meta.experiment import experiment
 from hardner.meta.loop import drawing, initial_state, loop
 from hardner.meta.methods import heads_for
 from hardner.meta.network import build_network

@@ -17,9 +17,9 @@ from record import record
 from hardner.adapt.forecast import AdaptationRefused
 from hardner.adapt.workflow import adapt_predictor
 from hardner.corpora import Corpora
+from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.evaluate.score import Score, score
-from hardner.seeds import seed_of
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 

@@ -10,7 +10,7 @@ import hardner
 
 PACKAGE = Path(hardner.__file__).parent
 LAYERS = (
-    {"types", "errors", "seeds", "renamed"},
+    {"types", "errors"},
     {"config", "schemes", "text", "folders"},
     {"files", "features", "partial"},
     {"manifest"},

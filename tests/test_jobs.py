@@ -11,14 +11,14 @@ import torch
 
 from hardner import checkpoint
 from hardner.errors import HardnerError
-from hardner.jobs.lock import FileLock
-from hardner.jobs.run_folder import Diverged, SavedState, open_run_folder
+from hardner.folders import FileLock
+from hardner.jobs import Diverged, SavedState, open_run_folder
 from hardner.model.layers import resolve_device
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from hardner.jobs.lock import FileLock
+from hardner.folders import FileLock
 lock = FileLock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)

@@ -5,11 +5,11 @@ from typing import Any
 
 import lines
 
-from hardner.evaluate.published import MEAN
+from hardner.config import with_new_names
+from hardner.evaluate.papers import MEAN
 from hardner.evaluate.render import FEWER
 from hardner.evaluate.results import load_results
 from hardner.evaluate.table import build_tables
-from hardner.renamed import with_new_names
 
 SHOTS = (5, 20, 50, 100)
 FIELDS = {

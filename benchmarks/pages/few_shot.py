@@ -7,7 +7,7 @@ from statistics import fmean
 import relations
 
 from hardner.catalogue import BENCHMARK
-from hardner.evaluate.published import (
+from hardner.evaluate.papers import (
     best_published,
     published_mean,
     published_value,

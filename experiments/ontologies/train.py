@@ -24,13 +24,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.checkpoint import load_checkpoint
+from hardner.episodes import seed_of
+from hardner.meta.optim import Muon
 from hardner.model.layers import SCORING, Params, autocast, init_linear, linear, prefixed, scoped
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import Pretraining, masked_batch, masked_loss
-from hardner.pretrain.muon import Muon
 from hardner.pretrain.run import save_encoder
-from hardner.pretrain.tokenizer import SPECIAL, continuing, load_tokenizer
-from hardner.seeds import seed_of
+from hardner.pretrain.text import SPECIAL, continuing, load_tokenizer
 
 CLS, SEP = SPECIAL.index("[CLS]"), SPECIAL.index("[SEP]")
 _LONGEST_NAME = 16

@@ -31,8 +31,7 @@ from hardner.evaluate.results import (
     record_config,
     software_versions,
 )
-from hardner.meta.experiment import Experiment
-from hardner.meta.experiments import load_experiment
+from hardner.meta.experiment import Experiment, load_experiment
 from hardner.model.layers import Params
 
 

@@ -224,3 +224,37 @@ def _described(expected: Any) -> str:
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     limits = [str(r) for r in get_args(expected)[1:] if isinstance(r, Bounds)]
     return " ".join((names.get(plain, "anything" if plain is Any else "a section"), *limits))
+
+
+# Keys that had other names in version 0.1: its experiments, runs and result lines still load. A
+# configuration is hashed under the first names, so that a renamed field makes no new one of it.
+_FIRST_NAMES = {
+    "restarts": "soup",
+    "iterate_averaging": "tail",
+    "sqrt_rate_scaling": "calm",
+    "o_bias": "caution",
+    "o_bias_density": "rarity",
+    "o_bias_size": "boldness",
+    "negatives": "background",
+    "replacements": "swaps",
+    "self_training": "pupil",
+    "pseudo_label_weight": "trust",
+    "weight_interpolation": "blend",
+}
+_NEW_NAMES = {old: new for new, old in _FIRST_NAMES.items()}
+
+
+def with_new_names(value: Any) -> Any:
+    """Nested tables with the keys that the code uses now."""
+    return _renamed(value, _NEW_NAMES)
+
+
+def with_first_names(value: Any) -> Any:
+    """Nested tables with the keys of version 0.1."""
+    return _renamed(value, _FIRST_NAMES)
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {names.get(key, key): _renamed(held, names) for key, held in value.items()}

@@ -27,6 +27,7 @@ from hardner.adapt.recipe import recipe_for
 from hardner.adapt.report import AdaptationRefused
 from hardner.adapt.sample import Sample, folds_of, parts_of, replace_mentions
 from hardner.adapt.workflow import adapt_predictor
+from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
 from hardner.formats import Report, write
@@ -34,7 +35,6 @@ from hardner.model.describe import load_model, parameter_shapes, save_model
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.tagger import Model
 from hardner.schemes import TagSet
-from hardner.seeds import seed_of
 from hardner.tag.added_heads import add_heads
 from hardner.tag.predictor import Predictor
 from hardner.types import Document, Sentence, Span

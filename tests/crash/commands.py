@@ -14,7 +14,7 @@ from tag.small_models import predictor
 
 from hardner.config import toml
 from hardner.formats import Report, write
-from hardner.meta.experiments import experiment
+from hardner.meta.experiment import experiment
 from hardner.model.describe import save_model
 from hardner.types import Document
 

@@ -13,12 +13,12 @@ from hardner.adapt.adapter import equal_groups
 from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
 from hardner.evaluate.execute import EvaluationFolders, execute
+from hardner.evaluate.papers import published_values
 from hardner.evaluate.protocols import protocol
-from hardner.evaluate.published import published_values
 from hardner.evaluate.system import for_corpus, system_of_folder, with_word_vectors
 from hardner.evaluate.table import share_reaching
 from hardner.evaluate.training import write_folders
-from hardner.meta.experiments import load_experiment
+from hardner.meta.experiment import load_experiment
 from hardner.model.describe import save_model
 from hardner.model.tagger import Model
 from hardner.schemes import TagSet

@@ -15,6 +15,7 @@ from seqeval.metrics import classification_report
 from seqeval.scheme import IOB2
 from tag import small_models as models
 
+from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.evaluate.own_data import GoldData, read_gold
 from hardner.evaluate.score import score
@@ -22,7 +23,6 @@ from hardner.evaluate.score_report import compare_data, score_data
 from hardner.evaluate.significance import bootstrap_sums, f1_of_sums, permutation_test_f1
 from hardner.formats import write
 from hardner.schemes import spans_to_tags
-from hardner.seeds import seed_of
 from hardner.types import Document, Entity, Sentence, Span
 
 TEXT = "Aspirin may worsen asthma in mice. BRCA1 is a gene; p53 is one too."

@@ -15,8 +15,7 @@ from hardner.evaluate.results import read_results
 from hardner.evaluate.system import system_of_folder
 from hardner.evaluate.table import build_tables
 from hardner.evaluate.training import system_of_experiment, write_folders
-from hardner.meta.experiment import Experiment
-from hardner.meta.experiments import experiment
+from hardner.meta.experiment import Experiment, experiment
 from hardner.types import Sentence, Span
 
 DOMAINS = ("BC", "BN", "CTS", "NW", "UN", "WL")

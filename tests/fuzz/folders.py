@@ -25,7 +25,7 @@ from hardner.evaluate.render import RENDERERS
 from hardner.evaluate.results import ResultFile, load_results
 from hardner.evaluate.table import build_tables
 from hardner.formats import Report, write
-from hardner.meta.experiments import experiment, load_experiment
+from hardner.meta.experiment import experiment, load_experiment
 from hardner.meta.log import read_log
 from hardner.meta.network import build_network
 from hardner.meta.run import run_experiment

@@ -21,7 +21,7 @@ from hardner import checkpoint
 from hardner.config import merged, toml
 from hardner.errors import HardnerError
 from hardner.meta.distributed import ALONE, Ranks, join_ranks
-from hardner.meta.experiments import experiment
+from hardner.meta.experiment import experiment
 from hardner.meta.log import read_log
 from hardner.meta.run import run_experiment
 from hardner.model.layers import Mode, dropout

@@ -21,8 +21,6 @@ from hardner.meta.experiment import (
     Experiment,
     InnerSection,
     TrainSection,
-)
-from hardner.meta.experiments import (
     experiment,
     experiment_tables,
     load_experiment,

@@ -12,7 +12,7 @@ from formats.command import Command
 
 from hardner.errors import HardnerError
 from hardner.evaluate.plots import plot_hardness, write_figure
-from hardner.meta.experiments import experiment
+from hardner.meta.experiment import experiment
 from hardner.meta.hardness import Hardness, HardnessCurve, bracketed, hardest_tasks
 from hardner.meta.log import read_log
 from hardner.meta.run import run_experiment

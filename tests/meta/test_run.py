@@ -22,9 +22,8 @@ import hardner.meta.run
 from hardner import checkpoint
 from hardner.config import merged, toml
 from hardner.errors import HardnerError
-from hardner.jobs.progress import RunProgress
-from hardner.meta.experiment import EncoderSection, Experiment
-from hardner.meta.experiments import experiment
+from hardner.jobs import RunProgress
+from hardner.meta.experiment import EncoderSection, Experiment, experiment
 from hardner.meta.log import read_log
 from hardner.meta.network import build_network
 from hardner.meta.run import RunStatus, run_experiment

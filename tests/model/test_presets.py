@@ -10,9 +10,8 @@ import tiny
 import torch
 
 from hardner.cli import main
-from hardner.model.describe import load_model, parameter_shapes, save_model
+from hardner.model.describe import NETWORKS, load_model, parameter_shapes, save_model
 from hardner.model.layers import part_of
-from hardner.model.presets import NETWORKS
 
 WORDS, LETTERS = 1_000, 148
 LABELS = {"Disease": ("Disease",), "Drug": ("Chemical",), "Gene": ("Gene",)}

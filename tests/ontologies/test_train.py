@@ -18,7 +18,7 @@ from hardner.checkpoint import load_checkpoint
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import init_masked
 from hardner.pretrain.run import save_encoder
-from hardner.pretrain.tokenizer import continuing, load_tokenizer, train_tokenizer
+from hardner.pretrain.text import continuing, load_tokenizer, train_tokenizer
 
 ORGANS, FOODS = ("liver", "spinal cord", "kidney"), ("barley", "sweet corn", "millet")
 SENTENCES = [

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from hardner.errors import HardnerError
+from hardner.meta.optim import Muon
 from hardner.model.layers import SCORING, scoped
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import (
@@ -26,7 +27,6 @@ from hardner.pretrain.masked import (
     masked_places,
     pretrain_steps,
 )
-from hardner.pretrain.muon import Muon
 
 VOCABULARY = 400
 INSIDE = torch.arange(VOCABULARY) >= 250

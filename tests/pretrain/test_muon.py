@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hardner.pretrain.muon import MOMENTUM, Muon, orthogonal
+from hardner.meta.optim import MOMENTUM, Muon, orthogonal
 
 
 def decomposed(rows: int, columns: int, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -13,8 +13,17 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from hardner.errors import HardnerError
 from hardner.pretrain import text as module
-from hardner.pretrain.text import PlainText, encode_text, held_out, load_encoded, unspaced
-from hardner.pretrain.tokenizer import SPECIAL, continuing, load_tokenizer, train_tokenizer
+from hardner.pretrain.text import (
+    SPECIAL,
+    PlainText,
+    continuing,
+    encode_text,
+    held_out,
+    load_encoded,
+    load_tokenizer,
+    train_tokenizer,
+    unspaced,
+)
 
 
 def test_lines_come_from_all_files_as_often_as_asked(tmp_path: Path) -> None:

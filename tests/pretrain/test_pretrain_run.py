@@ -16,11 +16,11 @@ from sayings import write
 from hardner import checkpoint
 from hardner.errors import HardnerError
 from hardner.features import Pieces
-from hardner.jobs.progress import RunProgress
+from hardner.jobs import RunProgress
 from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.pretrain.masked import Pretraining, init_masked
 from hardner.pretrain.run import PretrainingPlan, run_pretraining, save_encoder
-from hardner.pretrain.tokenizer import load_tokenizer
+from hardner.pretrain.text import load_tokenizer
 
 TRAINING = Pretraining(steps=12, rows=4, width=24, rate=1e-2)
 PLAN = PretrainingPlan(vocabulary=200, size=16, layers=2, heads=2, inner=32, training=TRAINING)

@@ -13,7 +13,7 @@ from sayings import GROUPS, sayings, write
 
 from hardner.errors import HardnerError
 from hardner.files import atomic_binary
-from hardner.jobs.progress import RunProgress
+from hardner.jobs import RunProgress
 from hardner.pretrain import skipgram as module
 from hardner.pretrain.skipgram import (
     SkipGram,

@@ -24,8 +24,7 @@ from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
 from hardner.evaluate.results import append_lines, cut_partial_line
 from hardner.evaluate.score import Scorer, score
-from hardner.meta.experiment import Experiment
-from hardner.meta.experiments import experiment
+from hardner.meta.experiment import Experiment, experiment
 from hardner.meta.methods import method
 from hardner.model.layers import SCORING
 from hardner.tag.predictor import Predictor

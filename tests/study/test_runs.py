@@ -22,8 +22,7 @@ from hardner.evaluate.papers import paper_tables
 from hardner.evaluate.protocols import SampleBook, protocol
 from hardner.evaluate.results import ResultFile, read_configs, read_results, record_config
 from hardner.evaluate.system import compared_recipe
-from hardner.meta.experiment import Experiment
-from hardner.meta.experiments import experiment_tables, load_experiment
+from hardner.meta.experiment import Experiment, experiment_tables, load_experiment
 from hardner.types import Sentence, Span
 from hardner.vectors import load_vectors
 

@@ -18,7 +18,7 @@ import hardner
 from hardner import OnnxPredictor
 from hardner.errors import HardnerError
 from hardner.schemes import TagSet, tags_to_spans
-from hardner.tag.numpy_decoder import NumpyHead
+from hardner.tag.onnx_predictor import NumpyHead
 from hardner.types import Document, Sentence
 
 pytest.importorskip("onnx")

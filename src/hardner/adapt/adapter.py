@@ -29,12 +29,12 @@ from hardner.adapt.sample import (
 )
 from hardner.adapt.self_training import LONGEST_UNLABELLED
 from hardner.batch import Store
+from hardner.episodes import seed_of
 from hardner.features import Ints
 from hardner.model.describe import load_model
 from hardner.model.layers import SCORING, Params, part_of
 from hardner.model.tagger import Model, copy_of_model
 from hardner.schemes import TagSet
-from hardner.seeds import seed_of
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from hardner.batch import Batch, Store
+from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.features import Ints
 from hardner.meta.optim import CudaGraphRunner, Optimizer, clip
@@ -25,7 +26,6 @@ from hardner.model.encoders import WordEncoder
 from hardner.model.layers import SCORING, Mode, Params, autocast, mask_of
 from hardner.model.tagger import Tagger
 from hardner.schemes import TagSet
-from hardner.seeds import seed_of
 from hardner.types import Sentence
 
 _LONGEST = 128

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hardner.adapt.sample import overlapping
+from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.formats import Place, Report, read
 from hardner.schemes import longest_non_overlapping
-from hardner.seeds import seed_of
 from hardner.text import Problem, sentences
 from hardner.types import Document, Entity, Sentence, Span
 

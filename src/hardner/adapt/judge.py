@@ -29,9 +29,9 @@ from hardner.adapt.forecast import (
 )
 from hardner.adapt.report import AdaptationRefused, Outcome, TypeReport, limit_of
 from hardner.adapt.sample import Sample
+from hardner.episodes import seed_of
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
-from hardner.seeds import seed_of
 from hardner.tag.calibration import best_temperature, losses_of
 from hardner.tag.predictor import Predictor
 from hardner.tag.thresholds import PrecisionRecallCurve

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardner.seeds import seed_of
+from hardner.episodes import seed_of
 from hardner.text import tokenize
 from hardner.types import Sentence, Span
 

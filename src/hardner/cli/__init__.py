@@ -19,14 +19,13 @@ from hardner.cli.common import PlainCommand, PlainGroup, interrupted_code, sigte
 from hardner.cli.convert import convert_command
 from hardner.cli.corpora import corpora_command
 from hardner.cli.distil import distil_command
-from hardner.cli.errors import errors_command
 from hardner.cli.evaluate import evaluate_command
 from hardner.cli.example import example_command
 from hardner.cli.export import export_command
 from hardner.cli.hardness import hardness_command
 from hardner.cli.model import model_app
 from hardner.cli.pretrain import pretrain_app
-from hardner.cli.results import plot_command, table_command
+from hardner.cli.results import errors_command, plot_command, table_command
 from hardner.cli.review import review_command
 from hardner.cli.score import compare_command, score_command
 from hardner.cli.serve import serve_command

@@ -36,7 +36,7 @@ from hardner.schemes import ALIASES, SCHEMES
 from hardner.types import Document, Entity
 
 if TYPE_CHECKING:
-    from hardner.jobs.progress import RunProgress
+    from hardner.jobs import RunProgress
 
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 _PATIENCE = 2.0

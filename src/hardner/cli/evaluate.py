@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hardner.evaluate.execute import CellDone, EvaluationFolders
     from hardner.evaluate.protocols import Protocol, Size
     from hardner.evaluate.system import System
-    from hardner.jobs.progress import ProgressCallback, RunProgress
+    from hardner.jobs import ProgressCallback, RunProgress
 
 
 _PROTOCOLS = (
@@ -162,7 +162,7 @@ class SystemLoader:
         """The system; with ``on_progress``, Ctrl-C stops its training where it can go on."""
         from hardner.evaluate.system import system_of_folder
         from hardner.evaluate.training import system_of_experiment
-        from hardner.meta.experiments import load_experiment, run_name
+        from hardner.meta.experiment import load_experiment, run_name
         from hardner.meta.methods import load_plugins
         from hardner.model.layers import resolve_device
 

@@ -60,7 +60,7 @@ def show(
     - `hardner model show hgda --vocabulary 50000`
     - `hardner model show ./my-model --json`
     """
-    from hardner.model.presets import NETWORKS
+    from hardner.model.describe import NETWORKS
 
     names = list(NETWORKS) if name is None else [name]
     found = [_described(*_found(one, vocabulary, domains)) | _of_types(one) for one in names]
@@ -108,8 +108,7 @@ def follow(
 
 def _found(name: str, vocabulary: int | None, domains: int) -> tuple[str, str, "Tagger"]:
     """The name, a line about the network, and the network."""
-    from hardner.model.describe import load_model
-    from hardner.model.presets import NETWORKS
+    from hardner.model.describe import NETWORKS, load_model
 
     if name in NETWORKS:
         preset = NETWORKS[name]
@@ -155,7 +154,7 @@ def _described(name: str, about: str, tagger: "Tagger") -> dict[str, Any]:
 
 def _of_types(name: str) -> dict[str, Any]:
     """Of a model folder, each type's threshold, and where it comes from (None: not known)."""
-    from hardner.model.presets import NETWORKS
+    from hardner.model.describe import NETWORKS
     from hardner.tag.heads import origin_of
     from hardner.tag.predictor import Predictor
 

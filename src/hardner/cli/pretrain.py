@@ -114,7 +114,7 @@ def encoder(
     - `hardner pretrain encoder a.txt b.txt --out runs/b --tokenizer runs/pretrain/tokenizer.json`
     - `hardner pretrain encoder --out runs/pretrain --schedule wsd --steps 20000 --cooldown 4000`
     """
-    from hardner.jobs.run_folder import MODEL_FOLDER
+    from hardner.jobs import MODEL_FOLDER
     from hardner.pretrain.masked import Pretraining
     from hardner.pretrain.run import PretrainingPlan, run_pretraining
 

@@ -59,9 +59,9 @@ def train_command(
     - `torchrun --nproc-per-node 8 -m hardner train hgda/disease`
     """
     from hardner.config import merged, toml
-    from hardner.jobs.run_folder import MODEL_FOLDER
+    from hardner.jobs import MODEL_FOLDER
     from hardner.meta.distributed import join_ranks
-    from hardner.meta.experiments import load_experiment, run_name
+    from hardner.meta.experiment import load_experiment, run_name
     from hardner.meta.methods import load_plugins
     from hardner.meta.run import run_experiment
     from hardner.model.layers import resolve_device
@@ -112,7 +112,7 @@ def experiments_command(
     """
     from fnmatch import fnmatchcase
 
-    from hardner.meta.experiments import experiment_tables, load_experiment
+    from hardner.meta.experiment import experiment_tables, load_experiment
 
     names = [name for name in experiment_tables() if fnmatchcase(name, f"*{pattern}*")]
     if not names:

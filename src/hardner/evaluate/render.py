@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hardner.evaluate.protocols import Size
-from hardner.evaluate.published import (
+from hardner.evaluate.papers import (
     MEAN,
     PublishedValue,
     best_published,
@@ -15,6 +14,7 @@ from hardner.evaluate.published import (
     published_row,
     published_value,
 )
+from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import Metric
 from hardner.evaluate.table import IN_DOMAIN, SIGNIFICANCE_LEVEL, ResultTable, TableCell
 

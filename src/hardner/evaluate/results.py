@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from hardner import __version__
-from hardner.config import Bounds, make
+from hardner.config import Bounds, make, with_first_names, with_new_names
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import ErrorCounts, Score
 from hardner.files import append_lines, atomic_write, file_errors, read_json, read_text
-from hardner.renamed import with_first_names, with_new_names
 
 ResultConfig = Mapping[str, Any]
 _Count = Annotated[int, Bounds(0, 1e12)]

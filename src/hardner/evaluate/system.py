@@ -15,9 +15,8 @@ from hardner.config import make
 from hardner.errors import FileError, HardnerError
 from hardner.evaluate.protocols import Protocol, Size, TrainOn
 from hardner.files import read_toml, sha256
-from hardner.jobs.run_folder import MODEL_FOLDER
-from hardner.meta.experiment import Experiment, HardnessSection
-from hardner.meta.experiments import read_experiment
+from hardner.jobs import MODEL_FOLDER
+from hardner.meta.experiment import Experiment, HardnessSection, read_experiment
 from hardner.meta.methods import BASELINES, InnerSection
 from hardner.meta.optim import Optimizer
 from hardner.meta.run import EXPERIMENT_FILE

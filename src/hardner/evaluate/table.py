@@ -6,14 +6,14 @@ from math import inf
 from statistics import fmean, stdev
 
 from hardner.errors import HardnerError
-from hardner.evaluate.protocols import PROTOCOLS, Size
-from hardner.evaluate.published import (
+from hardner.evaluate.papers import (
     MEAN,
     PublishedValue,
     compared_method,
     published_names,
     published_row,
 )
+from hardner.evaluate.protocols import PROTOCOLS, Size
 from hardner.evaluate.results import Result
 from hardner.evaluate.score import Metric
 from hardner.evaluate.significance import Comparison, compare_trainings, holm

@@ -11,8 +11,7 @@ from hardner.errors import HardnerError
 from hardner.evaluate.protocols import Protocol, TrainOn
 from hardner.evaluate.system import SampleDraw, System, make_system
 from hardner.files import atomic_write
-from hardner.jobs.progress import ProgressCallback
-from hardner.jobs.run_folder import MODEL_FOLDER
+from hardner.jobs import MODEL_FOLDER, ProgressCallback
 from hardner.meta.experiment import Experiment
 from hardner.meta.methods import BASELINES
 from hardner.meta.network import build_network

@@ -15,9 +15,8 @@ import torch
 
 from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
-from hardner.jobs.run_folder import LOG_FILE, STATE_FOLDER
-from hardner.meta.experiment import Experiment
-from hardner.meta.experiments import read_experiment
+from hardner.jobs import LOG_FILE, STATE_FOLDER
+from hardner.meta.experiment import Experiment, read_experiment
 from hardner.meta.log import LogEntry, read_log
 from hardner.meta.loop import draw_episodes
 from hardner.meta.outer import hardness_weights

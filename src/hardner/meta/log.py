@@ -12,8 +12,7 @@ from typing import Any
 
 from hardner.errors import FileError
 from hardner.files import append_lines, file_errors, lines
-from hardner.jobs.progress import SECONDS
-from hardner.jobs.run_folder import STATE_FOLDER, Diverged
+from hardner.jobs import SECONDS, STATE_FOLDER, Diverged
 from hardner.meta.inner import learners
 from hardner.meta.loop import Training, TrainingStep
 from hardner.meta.methods import Method

@@ -16,19 +16,19 @@ import torch
 
 from hardner.config import Whole, make
 from hardner.errors import FileError, HardnerError
-from hardner.jobs.progress import ProgressCallback, RunProgress
-from hardner.jobs.run_folder import (
+from hardner.jobs import (
     LOG_FILE,
     MODEL_FOLDER,
     STATE_FOLDER,
     Diverged,
+    ProgressCallback,
     RunFolder,
+    RunProgress,
     SavedState,
     open_run_folder,
 )
 from hardner.meta.distributed import ALONE, Ranks
-from hardner.meta.experiment import Experiment
-from hardner.meta.experiments import read_experiment
+from hardner.meta.experiment import Experiment, read_experiment
 from hardner.meta.inner import of_parts
 from hardner.meta.log import TrainingLog
 from hardner.meta.loop import devel_loss, drawing, initial_state, loop

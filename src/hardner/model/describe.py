@@ -2,9 +2,9 @@
 
 import json
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from hardner.config import keys, make
 from hardner.errors import FileError, HardnerError
 from hardner.features import TOKENIZER, Pieces, Splitter, read_pieces
 from hardner.manifest import CONFIG, read_config
+from hardner.model.characters import Characters
+from hardner.model.decoders import DecoderKind
 from hardner.model.encoders import Encoder, EncoderWithCopies, WordEncoder
 from hardner.model.graph import GRAPH
-from hardner.model.heads import Discriminator, ExtentHead, SentenceHead
+from hardner.model.heads import Discriminator, ExtentHead, SentenceHead, domain_head
 from hardner.model.huggingface import (
     BertEncoder,
     bert_network,
@@ -28,7 +30,8 @@ from hardner.model.huggingface import (
 from hardner.model.layers import Params
 from hardner.model.onnx import OnnxEncoder
 from hardner.model.tagger import Tagger
-from hardner.model.transformer import PieceEncoder
+from hardner.model.transformer import PieceEncoder, Transformer
+from hardner.schemes import TagSet
 
 VOCABULARY, BERT = "vocabulary.txt", "bert.json"
 HEADS: dict[str, type[Any]] = {
@@ -283,3 +286,52 @@ def _check_numbers(folder: str | Path, params: Params) -> None:
             raise FileError(
                 folder, f"parameter {name} holds what is no finite number; train it anew"
             )
+
+
+@dataclass(frozen=True)
+class NetworkPreset:
+    """A network without its vocabulary."""
+
+    about: str
+    encoder: WordEncoder | Transformer
+    vocabulary: int
+    """Words or subwords, where no number is given."""
+    scheme: str = "IOB2"
+    decoder: DecoderKind = "crf"
+    critic: str = ""
+    """As in `domain_head`; empty for none."""
+
+    def tagger(self, vocabulary: int, labels: Mapping[str, Sequence[str]]) -> Tagger:
+        """The network for that many words or subwords, and the labels of each domain."""
+        encoder: Encoder
+        if isinstance(self.encoder, WordEncoder):
+            encoder = replace(self.encoder, vocabulary=tuple(map(str, range(vocabulary))))
+        else:
+            transformer = replace(self.encoder, vocabulary=vocabulary)
+            encoder = PieceEncoder(transformer, Pieces(lambda _: (), 2, 3, 1))
+        tag_sets = (TagSet(domain, tuple(own), self.scheme) for domain, own in labels.items())
+        heads = {"domain": domain_head(self.critic, encoder.size, len(labels))}
+        return Tagger(encoder, tuple(tag_sets), self.decoder, heads if self.critic else {})
+
+
+NETWORKS = {
+    "hgda": NetworkPreset(
+        "BioWordVec as it is, letters by CNN and LSTM, BiLSTM 1 x 128, CRF, domain classifier",
+        WordEncoder((), 200, False, Characters(filters=50, recurrent=50), "lstm", 128),
+        vocabulary=20_000,
+        critic="linear",
+    ),
+    "metaner": NetworkPreset(
+        "GloVe that learns, letters by CNN, BiGRU 1 x 128, CRF, attention discriminator",
+        WordEncoder((), 300, True, Characters(filters=100, widths=(2, 3, 4, 5)), "gru", 128),
+        vocabulary=20_000,
+        scheme="IOBES",
+        critic="attention",
+    ),
+    "transformer": NetworkPreset(
+        "hardner's own: 6 layers of 384, rotary positions, a linear decoder",
+        Transformer(vocabulary=28_000, size=384, layers=6, heads=6, inner=1536),
+        vocabulary=28_000,
+        decoder="softmax",
+    ),
+}

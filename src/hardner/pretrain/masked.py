@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from hardner.episodes import seed_of
 from hardner.errors import HardnerError
+from hardner.meta.optim import Muon
 from hardner.model.layers import (
     SCORING,
     Params,
@@ -21,9 +23,7 @@ from hardner.model.layers import (
     scoped,
 )
 from hardner.model.transformer import Rotation, Transformer
-from hardner.pretrain.muon import Muon
-from hardner.pretrain.tokenizer import SPECIAL
-from hardner.seeds import seed_of
+from hardner.pretrain.text import SPECIAL
 
 _CLS, _MASK = SPECIAL.index("[CLS]"), SPECIAL.index("[MASK]")
 IGNORED = -100

@@ -19,26 +19,32 @@ from hardner import checkpoint
 from hardner.errors import FileError, HardnerError
 from hardner.features import TOKENIZER
 from hardner.files import atomic_write
-from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
-from hardner.jobs.run_folder import MODEL_FOLDER, Diverged, RunFolder, SavedState, open_run_folder
+from hardner.jobs import (
+    MODEL_FOLDER,
+    Diverged,
+    Meter,
+    ProgressCallback,
+    RunFolder,
+    RunProgress,
+    SavedState,
+    open_run_folder,
+)
 from hardner.manifest import CONFIG
+from hardner.meta.optim import Muon
 from hardner.model.layers import Params, resolve_device
 from hardner.model.transformer import Transformer
 from hardner.pretrain.masked import Pretraining, init_masked, pretrain_steps
-from hardner.pretrain.muon import Muon
 from hardner.pretrain.text import (
+    LARGEST_VOCABULARY,
+    SPECIAL,
     EncodedText,
     PlainText,
+    continuing,
     encoded_identity,
     held_out,
     load_encoded,
-    short_hash,
-)
-from hardner.pretrain.tokenizer import (
-    LARGEST_VOCABULARY,
-    SPECIAL,
-    continuing,
     load_tokenizer,
+    short_hash,
     train_tokenizer,
 )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hardner.errors import HardnerError, import_extra
 from hardner.files import atomic_binary
-from hardner.jobs.progress import Meter, ProgressCallback, RunProgress
+from hardner.jobs import Meter, ProgressCallback, RunProgress
 from hardner.pretrain.text import PlainText, held_out
 from hardner.text import tokenize
 

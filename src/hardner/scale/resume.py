@@ -10,8 +10,7 @@ from typing import BinaryIO
 
 from hardner.errors import FileError
 from hardner.files import file_errors
-from hardner.folders import TEMPORARY
-from hardner.jobs.lock import FileLock
+from hardner.folders import TEMPORARY, FileLock
 
 _JOURNAL = f"{TEMPORARY}tag"
 """The file of a folder of outputs that says which inputs are done."""

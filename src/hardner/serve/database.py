@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hardner.errors import FileError
-from hardner.jobs.lock import FileLock
+from hardner.folders import FileLock
 from hardner.serve.blobs import cut_files, has_waste
 from hardner.serve.integrity import check_pages, check_rows, check_schema, mend_index
 

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from hardner.errors import FileError
-from hardner.vectors.lookup import SUBWORDS, Lookup, SourceRanks, case_forms
+from hardner.vectors.load import SUBWORDS, Lookup, SourceRanks, case_forms
 from hardner.vectors.scanner import Scanner
 from hardner.vectors.word2vec import FLOAT, take_row
 
