@@ -20,8 +20,8 @@ from hardner.serve.labels import SentenceLabels
 from hardner.serve.predictions import compare_type
 from hardner.serve.queue import rank_open_sentences
 from hardner.serve.report import report_page
+from hardner.serve.routes.project import count_labels, project_status
 from hardner.serve.sentences import select_sentences, show_sentences, to_sentence
-from hardner.serve.status import count_labels, project_status
 from hardner.types import Document, Entity
 
 NAME = "p.hardner"

@@ -18,10 +18,15 @@ from hardner.serve.labels import (
 )
 from hardner.serve.loose import show_loose_text, write_loose
 from hardner.serve.mention_types import set_type, type_names
-from hardner.serve.notes import write_note
 from hardner.serve.predictions import compare_type
 from hardner.serve.readings import Mark, annotator_names, set_verdicts
-from hardner.serve.sentences import find_sentence, select_sentences, show_marks, token_offsets
+from hardner.serve.sentences import (
+    find_sentence,
+    select_sentences,
+    show_marks,
+    token_offsets,
+    write_note,
+)
 
 _MENTION = 60  # characters of a mention in the description of an event
 _Side = Mapping[str, Any]

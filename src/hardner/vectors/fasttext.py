@@ -16,8 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from hardner.errors import FileError
-from hardner.vectors.load import SUBWORDS, Lookup, SourceRanks, case_forms
-from hardner.vectors.scanner import Scanner
+from hardner.vectors.scanner import SUBWORDS, Lookup, Scanner, SourceRanks, case_forms
 from hardner.vectors.word2vec import FLOAT, take_row
 
 FASTTEXT_SIGNATURE = struct.pack("<i", 793712314)

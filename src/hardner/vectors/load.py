@@ -5,10 +5,9 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,16 +19,15 @@ from hardner import checkpoint
 from hardner.errors import FileError
 from hardner.files import open_binary
 from hardner.vectors.fasttext import FASTTEXT_SIGNATURE, read_fasttext
-from hardner.vectors.scanner import ReadProgress, Scanner
+from hardner.vectors.scanner import (
+    MISSING,
+    VECTOR_SOURCES,
+    Lookup,
+    ReadProgress,
+    Scanner,
+    SourceRanks,
+)
 from hardner.vectors.word2vec import dimension_of, read_binary_vectors, read_text_vectors
-
-VECTOR_SOURCES = ("exact", "lower", "capitalised", "upper", "subwords")
-"""Where a vector may come from, the first found wins: the word as written, its other cases, then,
-where the file has them, the character n-grams of the word as written."""
-SUBWORDS, MISSING = VECTOR_SOURCES.index("subwords"), len(VECTOR_SOURCES)
-SourceRanks = NDArray[np.int8]
-"""For each word of the vocabulary, the index of its source, or ``MISSING``."""
-
 
 _LARGEST_DIMENSION = 1 << 16
 _SAMPLE = 1 << 20
@@ -37,33 +35,6 @@ _SAMPLE = 1 << 20
 _CACHE_VERSION = 1
 _HEADER = re.compile(rb"\s*(\d{1,12})\s+(\d{1,12})\s*")
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-
-
-def case_forms(word: str) -> tuple[bytes, ...]:
-    """The word in the order of ``VECTOR_SOURCES``, as UTF-8."""
-    cases = (word, word.lower(), word.capitalize(), word.upper())
-    return tuple(case.encode("utf-8", "surrogatepass") for case in cases)
-
-
-class Lookup:
-    """A vocabulary, to be found in a file."""
-
-    def __init__(self, words: tuple[str, ...]) -> None:
-        self.words = words
-        self.forms: dict[bytes, list[tuple[int, int]]] = {}
-        """For each form that a file may hold: the words it serves, as (rank, index)."""
-        for index, word in enumerate(words):
-            for rank, form in enumerate(case_forms(word)):
-                self.forms.setdefault(form, []).append((rank, index))
-
-    def keep_best(self, found: Iterable[tuple[bytes, Any]], into: NDArray[Any]) -> SourceRanks:
-        """Write the best value found for each word into its row; of duplicates the first counts."""
-        ranks = np.full(len(self.words), MISSING, np.int8)
-        for form, value in found:
-            for rank, index in self.forms.get(form, ()):
-                if rank < ranks[index]:
-                    ranks[index], into[index] = rank, value
-        return ranks
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,10 @@ from hardner.serve import labels, mention_types
 from hardner.serve.errors import Conflict, Refused
 from hardner.serve.history import label_history, show_event, show_undo, take_step
 from hardner.serve.loose import remove_loose
-from hardner.serve.notes import set_note
 from hardner.serve.predictions import compare_type
 from hardner.serve.readings import Mark
 from hardner.serve.routes import Bench, Index, Name, Number, PathNumber, Text
-from hardner.serve.sentences import find_sentences, show_sentence, show_sentences
+from hardner.serve.sentences import find_sentences, set_note, show_sentence, show_sentences
 
 router = APIRouter(prefix="/api", tags=["labels"])
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from hardner.serve import agreement, readings
+from hardner.serve import readings
 from hardner.serve.database import Database
 from hardner.serve.labels import decide_difference
 from hardner.serve.routes import Bench, Name, PathNumber
@@ -47,8 +47,8 @@ def _people(database: Database) -> dict[str, Any]:
     return {
         "me": readings.own_name(database),
         "alone": database.alone,
-        "people": agreement.list_people(database),
-        "agreement": agreement.agreement(database),
+        "people": readings.list_people(database),
+        "agreement": readings.agreement(database),
         "differences": len(_differences(database)),
     }
 

@@ -11,13 +11,17 @@ from fastapi import APIRouter, Query, Request, Response
 import hardner
 from hardner.formats import FORMATS, Report
 from hardner.schemes import SCHEMES
+from hardner.serve.database import Database, last_event
 from hardner.serve.errors import Refused
 from hardner.serve.export import export_labels, writable_formats
+from hardner.serve.history import show_undo
+from hardner.serve.loose import count_loose
 from hardner.serve.mention_types import list_types
+from hardner.serve.models import current_model
 from hardner.serve.readings import own_name
 from hardner.serve.report import report_page
 from hardner.serve.routes import BIGGEST, Bench, attachment, written_blocks
-from hardner.serve.status import count_labels, project_status
+from hardner.serve.runs import newest_run
 
 router = APIRouter(prefix="/api", tags=["project"])
 
@@ -104,3 +108,63 @@ def get_report(bench: Bench) -> Response:
     with bench.project.reading() as database:
         page = report_page(database, name, count_labels(database))
     return attachment(f"{name}-report.html", "text/html; charset=utf-8", page.encode())
+
+
+_OF_DOCUMENTS = "'add', 'document', 'remove', 'untype', 'labels', 'loose'"
+_MOST_CHANGED = 500  # sentences that are named as changed
+
+
+def project_status(database: Database, since: int | None) -> dict[str, Any]:
+    """The state of a project, and what has changed since an event."""
+    last = last_event(database)
+    after = last if since is None else since
+    counts = count_labels(database)
+    return {
+        "event": last,
+        "changed": _changed_sentences(database, after),
+        "documents_changed": _has_event(database, after, _OF_DOCUMENTS),
+        "types_changed": _has_event(database, after, "'add', 'type', 'untype'"),
+        "people_changed": _has_event(database, after, "'people'"),
+        "alone": database.alone,
+        **show_undo(database),
+        "run": newest_run(database),
+        "model": current_model(database),
+        "sweep": {"done": counts["predicted"], "total": counts["sentences"]},
+        "counts": counts,
+        "loose": count_loose(database),
+    }
+
+
+def _changed_sentences(database: Database, after: int) -> list[int]:
+    # The plus sign keeps SQLite from the index on sentences: it is to walk the log from its end.
+    rows = database.execute(
+        """SELECT sentence FROM events WHERE id > ? AND +sentence IS NOT NULL
+           ORDER BY id DESC LIMIT ?""",
+        (after, _MOST_CHANGED),
+    )
+    return sorted({row["sentence"] for row in rows})
+
+
+def _has_event(database: Database, after: int, kinds: str) -> bool:
+    """Whether one of these kinds, or a step back or on that may be of them, has happened."""
+    found = database.execute(
+        f"""SELECT 1 FROM events WHERE id > ? AND +sentence IS NULL
+            AND kind IN ({kinds}, 'undo', 'redo') LIMIT 1""",
+        (after,),
+    )
+    return found.fetchone() is not None
+
+
+def count_labels(database: Database) -> dict[str, int]:
+    """The numbers of documents, sentences by state, mentions and predictions.
+
+    What is held out is part of them, and counted apart as well: nothing is learnt from it.
+    """
+    held = database.execute(
+        """SELECT count(*) AS held_out_labelled,
+                  coalesce(sum(json_array_length(spans)), 0) AS held_out_mentions
+           FROM documents JOIN sentences ON document = documents.id
+           WHERE held_out AND NOT removed AND state <> 'open'"""
+    )
+    counts = database.execute("SELECT * FROM counts").fetchone()
+    return {**dict(counts), **dict(held.fetchone())}
