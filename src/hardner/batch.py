@@ -28,7 +28,7 @@ class PartialLabels(NamedTuple):
     table: Tensor  # [rules, N, N], 0 where a tag may follow another, else minus infinity
 
     def cut(self, sentences: slice) -> "PartialLabels":
-        """Of some of the sentences."""
+        """What is known of some of the sentences."""
         return self._replace(there=self.there[:, sentences], steps=self.steps[:, sentences])
 
 
@@ -55,7 +55,7 @@ class Batch:
 
     @property
     def tasks(self) -> int:
-        """M."""
+        """M, how many tasks there are."""
         return self.lengths.shape[0]
 
     def repeat(self, tasks: int) -> "Batch":

@@ -220,7 +220,7 @@ class Statistics:
 
     @property
     def percent(self) -> float:
-        """Of sentences with an entity."""
+        """The percentage of sentences that hold an entity."""
         return 100 * self.with_entity / self.sentences if self.sentences else 0.0
 
 

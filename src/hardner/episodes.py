@@ -118,7 +118,7 @@ def paired(
     entities: bool = False,
     entity_queries: bool = False,
 ) -> tuple[Episode, ...]:
-    """HGDA's: each learns from ``shots`` sentences of a domain and is judged on as many others.
+    """HGDA's episodes: each learns from ``shots`` sentences of a domain, judged on as many others.
 
     With ``entities``, each sentence to learn from holds one; with ``entity_queries``, each of all.
     """
@@ -154,7 +154,7 @@ def _pair(
 def across(
     sources: Sources, shots: int, seed: int, iteration: int, tasks: int, *, steps: int = 1
 ) -> tuple[Episode, ...]:
-    """MetaNER's: each learns from other domains than the one that it is judged on.
+    """MetaNER's episodes: each learns from other domains than the one it is judged on.
 
     That one is drawn anew in each iteration, for all of its episodes alike. An episode learns from
     ``steps`` tasks, each of another domain while they last.
@@ -186,7 +186,7 @@ def _draw(sources: Sources, domain: str, shots: int, source: Iterator[int]) -> T
 def mini_batches(
     sources: Sources, size: int, seed: int, iteration: int, tasks: int = 1, *, mixed: bool = True
 ) -> tuple[Episode, ...]:
-    """MT-BioNER's: the next mini-batches of passes over all sentences, as queries alone.
+    """MT-BioNER's episodes: the next mini-batches of passes over all sentences, no supports.
 
     Each batch is of one domain; a domain's last may be smaller. Each pass is shuffled anew. The
     batches of all domains are ``mixed`` (algorithm I), or come domain by domain (algorithm II).

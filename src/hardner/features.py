@@ -139,7 +139,7 @@ def overlap_of(limit: int) -> int:
 
 
 def read_pieces(config: Mapping[str, Any], text: str, shift: int) -> Pieces:
-    """Those of a model folder: their settings, and the tokenizer as the JSON text of its file."""
+    """The pieces of a model folder, from their settings and the JSON text of its tokenizer file."""
     try:
         tokenizer = Tokenizer.from_str(text)
         tokenizer.encode(["\U0010ffff"], is_pretokenized=True)  # some lack a piece for the unknown

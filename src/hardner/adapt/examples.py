@@ -236,7 +236,7 @@ def _chosen(sentences: Sequence[Sentence], labels: Collection[str] | None) -> tu
 
 
 def _flat(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Without those that lie in or across a longer one of their label."""
+    """The spans without those that lie in or across a longer one of their label."""
     labels = {span.label for span in spans}
     kept = [longest_non_overlapping([s for s in spans if s.label == one]) for one in labels]
     return tuple(sorted(chain.from_iterable(kept)))

@@ -165,7 +165,7 @@ def held_out_curves(
 def _held_out_scores(
     adapter: Adapter, sentences: Sequence[Sentence], folds: Sequence[Fold], fitted: Sequence[Params]
 ) -> list[HeldOutScores]:
-    """Of each head."""
+    """The scores of each head in the sentences that its fold held out."""
     counts = np.zeros((len(adapter.tag_sets), len(sentences), 3))
     for fold, params in zip(folds, fitted, strict=True):
         held_out = [sentences[row] for row in fold.held_out]

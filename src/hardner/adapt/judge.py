@@ -199,7 +199,7 @@ class Judge(NamedTuple):
 
 
 def _temperatures(adapter: Adapter, given: Examples, folded: CrossValidation | None) -> list[float]:
-    """Of each head, that under which held-out labels are likeliest, shrunk towards 1 if few."""
+    """The temperature of each head that makes held-out labels likeliest, nearer to 1 if few."""
     losses: list[list[Callable[[float], float]]] = [[] for _ in adapter.tag_sets]
     for params, held_out in folded.models if folded else ():
         fitted = Predictor(adapter.tagger, params, device=str(adapter.device))

@@ -75,7 +75,7 @@ class AdaptationReport:
 
     @property
     def mentions(self) -> int:
-        """Of all types."""
+        """The mentions of all types."""
         return sum(one.mentions for one in self.types)
 
     @property

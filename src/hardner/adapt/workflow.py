@@ -239,7 +239,7 @@ class _Run(NamedTuple):
 
 
 def _refusal(types: Sequence[TypeReport]) -> AdaptationRefused:
-    """That nothing was learnt, and why."""
+    """An error that says of each type why it was not learnt."""
     reasons = [row.reason if len(types) == 1 else f"{row.label}: {row.reason}" for row in types]
     refused = AdaptationRefused("; ".join(reasons))
     refused.types = tuple(sorted(types, key=lambda row: row.label))
@@ -286,7 +286,7 @@ def data_hash(sentences: Iterable[Sentence]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of what computes."""
+    """The versions of hardner and torch."""
     return {"hardner": hardner.__version__, "torch": version("torch")}
 
 

@@ -239,7 +239,7 @@ class _Estimate:
 
 
 def _scores(predictor: "Predictor", tested: "Examples") -> dict[str, "Score"]:
-    """By label, and of all together under an empty one."""
+    """Scores by label, and those of all together under an empty one."""
     from hardner.evaluate.score import score
 
     known = [label for label in tested.labels if label in predictor.labels]
@@ -352,7 +352,7 @@ def _expected(expected: "Forecast | None") -> Iterator[str]:
 
 
 def _type_lines(row: "TypeReport") -> Iterator[str]:
-    """Of one type of several."""
+    """The lines about one type of several."""
     held = f"{_many(row.mentions, 'mention')} in {_many(row.sentences, 'sentence')}"
     outcome = {"learnt": "", "kept": "the model's own is kept, ", "left out": "left out, "}
     yield f"{row.label}: {outcome[row.outcome]}{held}"

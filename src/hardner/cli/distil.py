@@ -127,7 +127,7 @@ def distil_command(
 
 
 def _sentences(texts: Sequence[Path], root: Path | None, most: int) -> "Iterator[Sentence]":
-    """Those of the corpora, then as many of each text."""
+    """The sentences of the corpora, then as many of each text."""
     from hardner.corpora import Corpora
     from hardner.formats import Report
     from hardner.pretrain.text import PlainText, held_out

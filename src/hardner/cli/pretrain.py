@@ -36,7 +36,7 @@ _WITHOUT = Annotated[
 
 
 class Schedule(StrEnum):
-    """Of the learning rate, by the names that `Pretraining` knows."""
+    """Schedules of the learning rate, by the names that `Pretraining` knows."""
 
     linear = "linear"
     wsd = "wsd"

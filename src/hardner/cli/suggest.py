@@ -127,7 +127,7 @@ def _document(suggestion: "Suggestion") -> Document:
 
 
 def _offsets(sentence: Sentence) -> list[Offset]:
-    """Of the tokens in the sentence's own text; tokens without offsets are a space apart."""
+    """Where tokens stand in the sentence's own text; those without offsets are a space apart."""
     if sentence.offsets:
         first = sentence.offsets[0][0]
         return [(start - first, end - first) for start, end in sentence.offsets]

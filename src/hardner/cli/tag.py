@@ -239,7 +239,7 @@ def _tag_here(
     encoding: str | None,
     resume: bool,
 ) -> str:
-    """Into any place and format; what is finished is kept where there is a way to go on.
+    """Tag into any place and format; what is finished is kept where there is a way to go on.
 
     Returns how much there was.
     """
@@ -314,7 +314,7 @@ def _tag_on_ray(
     source_format: str | None,
     target_format: str | None,
 ) -> None:
-    """Into a folder of shards; the same command again makes those that are missing."""
+    """Tag into a folder of shards; the same command again makes those that are missing."""
     from hardner.scale import tag_files
 
     if out is None:

@@ -139,7 +139,7 @@ def _notes(table: ResultTable, size: Size) -> Iterator[str]:
 
 
 def size_name(size: Size) -> str:
-    """As titles say it."""
+    """A size as titles say it."""
     return f"{size} shots" if isinstance(size, int) else f"{size:.0%} of the data"
 
 

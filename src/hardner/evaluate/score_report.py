@@ -74,7 +74,7 @@ class LabelScore:
 
 @dataclass(frozen=True)
 class ScoreReport:
-    """Of a tagger on labelled data."""
+    """The scores of a tagger on labelled data."""
 
     labels: tuple[LabelScore, ...]
     total: LabelScore
@@ -110,7 +110,7 @@ class MentionChange:
 
     @property
     def text(self) -> str:
-        """Of the mention."""
+        """The mention's text."""
         return self.gold.words(self.span)
 
     def to_record(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class LabelComparison:
 
 @dataclass(frozen=True)
 class ComparisonReport:
-    """Of two taggers on the same labelled data."""
+    """How two taggers differ on the same labelled data."""
 
     labels: tuple[LabelComparison, ...]
     total: LabelComparison
@@ -279,7 +279,7 @@ def _changes(before: JudgedSentence, after: JudgedSentence) -> list[MentionChang
 def _label_counts(
     judged: Sequence[JudgedSentence], labels: Sequence[str]
 ) -> Mapping[str, ErrorCounts]:
-    """Of each label, mentions without a span counted as missed."""
+    """The counts of each label, with mentions without a span counted as missed."""
     counts = count_errors([j.gold.sentence.spans for j in judged], [j.found_spans for j in judged])
     unheld = [entity.label for own in judged for entity in own.gold.unheld]
     return {

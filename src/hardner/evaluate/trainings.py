@@ -58,7 +58,7 @@ def _digest(table: Any) -> str:
 
 
 def _set_keys(value: Any) -> Any:
-    """A nested table without keys that say no, or nothing."""
+    """A nested table without the keys whose value is false or empty."""
     if not isinstance(value, dict):
         return value
     found = {key: _set_keys(held) for key, held in value.items()}

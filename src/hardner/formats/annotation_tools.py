@@ -144,7 +144,7 @@ def _regions(record: Record, report: Report) -> list[Record]:
 
 
 def _labelled(region: Record, text: str) -> list[Entity]:
-    """One for each label of the region."""
+    """A mention for each label of the region."""
     extent, quoted = region.range(), region.string("text") or None
     if quoted is not None and text[slice(*extent)] != quoted:
         extent = _in_characters(text, extent, quoted)

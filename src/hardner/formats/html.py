@@ -73,13 +73,13 @@ class _Look(NamedTuple):
 
 
 def _class_look(number: int) -> _Look:
-    """By the styles of the page."""
+    """A look by the styles of the page."""
     kind = f"c{number % len(_STYLES)}"
     return _Look(f'class="{kind}"', lambda lane: f'class="m {kind}" style="--lane:{lane}"')
 
 
 def _inline_look(number: int) -> _Look:
-    """By itself, as notebooks throw away the styles of a page that they do not trust."""
+    """A look by itself: notebooks throw away the styles of a page that they do not trust."""
     line, hue = _STYLES[number % len(_STYLES)]
 
     def mention(lane: int) -> str:
@@ -91,7 +91,7 @@ def _inline_look(number: int) -> _Look:
 
 
 class _Looks(dict[str, _Look]):
-    """By label, made when a label is first seen."""
+    """Looks by label, each made when its label is first seen."""
 
     def __init__(self, make: Callable[[int], _Look]) -> None:
         super().__init__()

@@ -221,7 +221,7 @@ class Experiment:
 
     @property
     def tasks(self) -> int:
-        """Of an iteration."""
+        """How many tasks an iteration has."""
         of, t = self.build_method().sentence_sets * self.train.shots, self.train
         if t.per_iteration % of:
             said = f"{self.method}'s tasks of {t.shots} shots are of {of} sentences"

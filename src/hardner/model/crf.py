@@ -173,7 +173,7 @@ def viterbi(
 
 
 def choose_decoder(emissions: Tensor) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """By halves on a GPU, unless tags are very many."""
+    """How the best path is found: by halves on a GPU, token by token where tags are very many."""
     one_by_one = emissions.device.type == "cpu" or too_many_tags(emissions)
     return _one_by_one if one_by_one else _by_halves
 

@@ -210,7 +210,7 @@ def _build_encoder(config: _Config, files: Files) -> Encoder:
 
 
 def _check_pieces(pieces: Pieces, rows: int) -> None:
-    """Refuse those that a network of so many rows has no vector for."""
+    """Refuse pieces for which a network with so many rows has no vector."""
     assert isinstance(pieces.split, Splitter)
     known = max(pieces.split.tokenizer.get_vocab().values(), default=0) + pieces.split.shift
     most = max(pieces.first, pieces.last, pieces.unknown, known)

@@ -157,7 +157,7 @@ class Tagger:
 
     @property
     def tags(self) -> int:
-        """C, of the richest domain."""
+        """C, the number of tags of the richest domain."""
         return max(len(t.tags) for t in self.tag_sets)
 
     @torch.no_grad()

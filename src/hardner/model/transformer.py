@@ -297,7 +297,7 @@ def _end_to_end(filled: Tensor, most: int) -> tuple[Tensor, Tensor]:
 
 
 def vectors_at(places: Tensor, vectors: Tensor) -> Tensor:
-    """Those of some pieces: places [M, ...] of W*P, vectors [M, W, P, H] -> [M, ..., H]."""
+    """The vectors of some pieces: places [M, ...] of W*P, vectors [M, W, P, H] -> [M, ..., H]."""
     flat = vectors.flatten(1, 2)
     index = places.flatten(1).unsqueeze(-1).expand(-1, -1, flat.shape[-1])
     return flat.gather(1, index).view(*places.shape, -1)
@@ -331,6 +331,6 @@ class PieceEncoder:
 
 
 def taken(vectors: Tensor, layout: PieceLayout, mode: Mode) -> Encoded:
-    """Of the pieces' vectors [M, W, P, H], those of words and sentences."""
+    """The vectors of words and sentences, among those of the pieces [M, W, P, H]."""
     words = vectors_at(layout.heads, vectors)  # [M, B, T, H]
     return Encoded(dropout(words, mode), vectors_at(layout.starts, vectors))

@@ -136,7 +136,7 @@ def train_skipgram(lines: WordLines, how: SkipGram) -> tuple[list[str], _Floats]
 
 
 def write_word2vec(file: BinaryIO, words: Sequence[str], table: _Floats) -> None:
-    """In word2vec's binary layout."""
+    """Write the vectors in word2vec's binary layout."""
     if not np.isfinite(table).all():
         raise HardnerError("a vector is not finite; lower the rate")
     file.write(f"{len(words)} {table.shape[1]}\n".encode())

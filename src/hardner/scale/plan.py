@@ -81,7 +81,7 @@ class ShardPlan:
     """What could not be kept in reading them, counted by reason."""
 
     def shards(self) -> list[Shard]:
-        """In the order of the documents; names sort the same way."""
+        """All shards in the order of the documents; their names sort the same way."""
         size = self.settings.shard
         pieces = [
             (source, start, min(start + size, count))
@@ -106,7 +106,7 @@ def group_shards(shards: Sequence[Shard]) -> list[list[Shard]]:
 
 
 def model_checksum(model: str | Path | None) -> str:
-    """Of all files of a model folder; of the bundled one where none is named."""
+    """A checksum of all files of a model folder; of the bundled one where none is named."""
     # By content and not by place: the model may lie elsewhere on another machine.
     files = sorted(Path(model or BUNDLED_MODEL).glob("*"))
     listed = "".join(f"{path.name}:{sha256(path)}\n" for path in files)

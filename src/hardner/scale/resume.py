@@ -18,7 +18,7 @@ _BLOCK = 1 << 20
 
 
 def fingerprint(path: str | Path) -> str:
-    """Of a file or folder: where it is, and its sizes and times; nothing of it is read."""
+    """A hash of where a file or folder is, and of its sizes and times; nothing of it is read."""
     path = Path(path).resolve()
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     with file_errors(path):

@@ -158,7 +158,7 @@ class TagJob:
 
     @property
     def threshold_setting(self) -> float | dict[str, float]:
-        """As a plan and a file to go on with remember it: a score for all labels, or each one's.
+        """The thresholds as plans and unfinished files store them: one for all labels, or each's.
 
         0 stands for the model's own thresholds, which its checksum covers.
         """
@@ -212,7 +212,7 @@ def _chunks(documents: Iterable[Document], factor: int) -> Iterator[list[Documen
 def run_in_processes(
     worker: Callable[[Any], Any], units: Iterable[Any], workers: int
 ) -> Iterator[Any]:
-    """By several processes of this machine; results are in the order of the units."""
+    """What several processes make of units of work, in the order of the units."""
     threads = max(1, (os.cpu_count() or 1) // workers)
     context = get_context("spawn")  # a fork of a process whose torch has threads may hang
     stop = context.Event()

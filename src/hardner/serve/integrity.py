@@ -63,7 +63,7 @@ def check_schema(database: sqlite3.Connection, schema: str) -> None:
 
 
 def _made(database: sqlite3.Connection) -> set[tuple[str, str, str]]:
-    """Kind, name and definition of all; without comments and spaces, which versions differ in."""
+    """Kind, name and definition of each, without comments and spaces, in which versions differ."""
     # What the index of words and SQLite itself keep is defined as their versions see fit.
     rows = database.execute(
         """SELECT type, name, CASE WHEN name GLOB 'words_*' OR name GLOB 'sqlite_*' THEN ''

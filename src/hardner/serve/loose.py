@@ -68,7 +68,7 @@ def show_loose_text(database: Database, number: int) -> str:
 def loose_entities(
     database: Database, document: int, text: str, names: Mapping[int, str]
 ) -> list[Entity]:
-    """Those of a document, whose text this is."""
+    """The loose mentions of a document, whose text this is."""
     rows = database.execute(
         """SELECT type, identifier, json_group_array(json_array(start, stop)) AS pieces
            FROM loose_pieces WHERE document = ? GROUP BY id ORDER BY id""",
@@ -87,7 +87,7 @@ def loose_entities(
 def show_loose(
     database: Database, sentences: Sequence[sqlite3.Row], tokens: Mapping[int, Sequence[int]]
 ) -> dict[int, list[dict[str, Any]]]:
-    """Those of sentences as the page gets them: which letters of which words, and why apart.
+    """The loose mentions of sentences as the page gets them: their letters, and why they are loose.
 
     Args:
         sentences: Their rows.
@@ -119,7 +119,7 @@ def show_loose(
 
 
 def count_loose(database: Database) -> dict[str, int]:
-    """How many there are in documents that are learnt from, and in how many labelled sentences."""
+    """How many lie in documents that are learnt from, and in how many labelled sentences."""
     shown = "documents JOIN {0} ON {0}.document = documents.id WHERE NOT removed AND NOT held_out"
     (mentions,) = database.execute(
         f"SELECT count(DISTINCT loose_pieces.id) FROM {shown.format('loose_pieces')}"

@@ -177,7 +177,7 @@ class TaggingThread(Generic[_Model]):
 
 
 class ModelThread(TaggingThread["Predictor"]):
-    """That of the workbench: beside tagging, it predicts ahead and suggests what to label."""
+    """The workbench's thread: beside tagging, it predicts ahead and suggests what to label."""
 
     def __init__(self) -> None:
         super().__init__(helpers=os.cpu_count() or 1)

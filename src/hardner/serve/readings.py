@@ -203,7 +203,7 @@ def annotator_names(database: Database) -> dict[int, str]:
 
 
 def own_name(database: Database) -> str:
-    """Of the annotator on whose behalf the project is used."""
+    """The name of the annotator on whose behalf the project is used."""
     return acting_name.get() or annotator_names(database)[1]
 
 
@@ -244,7 +244,7 @@ def kappa(one: Sequence[Hashable], other: Sequence[Hashable]) -> float | None:
 
 
 def agreement(database: Database) -> list[dict[str, Any]]:
-    """Of each pair of annotators: F1 and kappa for each type and over all.
+    """How far each pair of annotators agrees: F1 and kappa for each type and over all.
 
     F1 is that of mentions with the same ends and type, for which it does not matter who is taken
     as right. Kappa compares tokens: inside a mention of the type or not, and over all types, of

@@ -50,7 +50,7 @@ class AdaptationOrder:
 
     @property
     def labels(self) -> list[str]:
-        """Of the types to learn: those of sentences that were labelled to their end."""
+        """The labels of the types to learn, in sentences that were labelled to their end."""
         return sorted({span.label for sentence in self.done for span in sentence.spans})
 
     @property

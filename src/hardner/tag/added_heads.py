@@ -54,7 +54,7 @@ class Origin:
 
 
 def add_heads(model: Model, added: Model) -> Model:
-    """The model with the heads of another, and of its encoder what the first copy has not."""
+    """The model with the heads of another one, on a copy of the encoder where that differs."""
     encoder = model.tagger.encoder
     base, changed = (
         (encoder.base, encoder.changed) if isinstance(encoder, EncoderWithCopies) else (encoder, ())

@@ -35,13 +35,13 @@ class Heads(NamedTuple):
 
     @classmethod
     def of(cls, predictor: Predictor) -> "Heads":
-        """All of a predictor."""
+        """All heads of a predictor."""
         model = Model(predictor.tagger, predictor.params)
         own = predictor
         return cls(model, own.temperatures, own.learnt, own.origins, own.thresholds, own.curves)
 
     def take(self, heads: Collection[int]) -> "Heads":
-        """Some of them, by place."""
+        """Some of the heads, by their places."""
         own = [head for head in range(len(self.temperatures)) if head in heads]
         tag_sets = [self.model.tagger.tag_sets[head] for head in own]
         domains = {tag_set.domain for tag_set in tag_sets}
@@ -56,7 +56,7 @@ class Heads(NamedTuple):
         )
 
     def beside(self, others: "Heads") -> "Heads":
-        """These, and those of another model on a copy of the encoder."""
+        """These heads, and those of another model on a copy of the encoder."""
         others = others.renamed(_free_names(self.model.tagger.domains, others.model.tagger.domains))
         return Heads(
             add_heads(self.model, others.model),
@@ -89,7 +89,7 @@ class Heads(NamedTuple):
         )
 
     def in_place_of(self, predictor: Predictor) -> Predictor:
-        """A predictor of these, otherwise like another."""
+        """A predictor with these heads, otherwise like another one."""
         return Predictor(
             *self.model,
             tuple(self.temperatures),

@@ -184,7 +184,7 @@ def words_of(sentence: Sentence) -> set[str]:
 
 
 def _key(sentence: Sentence) -> str:
-    """The same for sentences that differ in numbers and case only."""
+    """A key that sentences share where they differ in numbers and case only."""
     return _DIGITS.sub("0", " ".join(sentence.tokens).lower())
 
 

@@ -37,7 +37,7 @@ class TextTagger(ABC):
     @property
     @abstractmethod
     def tag_sets(self) -> tuple[TagSet, ...]:
-        """Of each head."""
+        """The tag set of each head."""
 
     @abstractmethod
     def _find(
@@ -47,7 +47,7 @@ class TextTagger(ABC):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Those of all heads, each once."""
+        """The labels of all heads, each once."""
         every = (label for tag_set in self.tag_sets for label in tag_set.labels)
         return tuple(dict.fromkeys(every))
 
@@ -198,7 +198,7 @@ class TextTagger(ABC):
         return CPU_SENTENCES if batch_size is None else batch_size
 
     def _heads(self, labels: Collection[str] | None) -> tuple[int, ...]:
-        """Those that know any of the labels."""
+        """The heads that know any of the labels."""
         self.check_labels(labels)
         wanted = set(self.labels if labels is None else labels)
         own = enumerate(self.tag_sets)

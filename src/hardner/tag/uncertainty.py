@@ -105,6 +105,6 @@ def entropies(
 
 
 def _entropy(probabilities: Tensor) -> Tensor:
-    """Of the last axis, in nats."""
+    """The entropy over the last axis, in nats."""
     entropies: Tensor = torch.special.entr(probabilities)
     return entropies.sum(-1)
