@@ -1,4 +1,4 @@
-"""The command ``hardner``: one short file per sub-command, errors as one line on stderr.
+"""The command ``hardner``: sub-commands by subject, errors as one line on stderr.
 
 Exit codes: 0 done, 1 the input or the machine stood in the way, 2 the command line is wrong,
 130 interrupted by the user, 143 ended by SIGTERM.
@@ -17,15 +17,13 @@ from hardner import __version__
 from hardner.cli.adapt import adapt_command
 from hardner.cli.common import PlainCommand, PlainGroup, interrupted_code, sigterm_as_ctrl_c
 from hardner.cli.convert import convert_command
-from hardner.cli.corpora import corpora_command
+from hardner.cli.corpora import corpora_command, example_command
 from hardner.cli.distil import distil_command
 from hardner.cli.evaluate import evaluate_command
-from hardner.cli.example import example_command
 from hardner.cli.export import export_command
-from hardner.cli.hardness import hardness_command
 from hardner.cli.model import model_app
 from hardner.cli.pretrain import pretrain_app
-from hardner.cli.results import errors_command, plot_command, table_command
+from hardner.cli.results import errors_command, hardness_command, plot_command, table_command
 from hardner.cli.review import review_command
 from hardner.cli.score import compare_command, score_command
 from hardner.cli.serve import serve_command

@@ -1,5 +1,7 @@
-"""``hardner corpora``: what the known corpora under a folder hold."""
+"""``hardner corpora``: what known corpora hold; ``hardner example``: files to try hardner on."""
 
+import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
@@ -10,11 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from typer import Argument, Option
 
+import hardner
 from hardner.catalogue import SPLITS, CatalogueEntry
-from hardner.cli.common import print_json, progress_bar, warn
+from hardner.cli.common import print_json, progress_bar, say, warn
 from hardner.cli.options import CATALOGUE_OPTION, JSON_OPTION
 from hardner.corpora import Corpora, Statistics, corpus_statistics
 from hardner.errors import FileError
+from hardner.folders import atomic_folder
 from hardner.formats import Report
 
 
@@ -116,3 +120,29 @@ def _table(counted: Sequence[tuple[CatalogueEntry, _Counts]]) -> Table:
 def _cells(found: Statistics) -> tuple[str, ...]:
     whole = (*(getattr(found, name) for name in _COUNTS), len(found.labels))
     return *(f"{number:,}" for number in whole), f"{found.percent:.1f}"
+
+
+_FILES = Path(hardner.__file__).parent / "assets" / "examples"
+
+
+def example_command(
+    folder: Annotated[
+        Path, Argument(metavar="[FOLDER]", help="A new folder for the files.")
+    ] = Path("examples"),
+) -> None:
+    """Write the example files that the help and the documentation use.
+
+    They are 20 labelled sentences about medical devices, 64 more to test on, an abstract to tag,
+    and the tiny corpora of the Python examples.
+
+    Examples:
+
+    - `hardner example`
+    - `hardner example /tmp/examples`
+    """
+    if folder.exists():
+        raise FileError(folder, "exists already; name another folder")
+    with atomic_folder(folder.absolute()) as made:
+        shutil.copytree(_FILES, made, dirs_exist_ok=True)
+    train = shlex.quote(str(folder / "devices-train.jsonl"))
+    say(f"{folder}; next: hardner adapt {train} --label Device --out device-model")
