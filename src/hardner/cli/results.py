@@ -23,8 +23,6 @@ from hardner.errors import HardnerError
 
 if TYPE_CHECKING:
     from hardner.evaluate.errors import Mistake, PredictedSentence
-
-if TYPE_CHECKING:
     from hardner.meta.hardness import TaskHardness
 
 
