@@ -14,6 +14,7 @@ from hardner.serve.readings import (
     Mark,
     SentenceRow,
     as_read,
+    clashes,
     decide,
     keep_reading,
     merge_readings,
@@ -69,11 +70,7 @@ class SentenceLabels(NamedTuple):
             )
         )
         kept = set(self.spans) & spans
-        spans -= {
-            one
-            for one in spans - kept
-            if any(one[2] == k[2] and one[0] < k[1] and k[0] < one[1] for k in kept)
-        }
+        spans -= {mark for mark in spans - kept if clashes(mark, kept)}
         none, partial = (
             now if was == then else then
             for now, was, then in (

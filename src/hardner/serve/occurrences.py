@@ -2,12 +2,13 @@
 
 import json
 import re
+import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from hardner.serve.database import Database
-from hardner.serve.readings import Mark
+from hardner.serve.readings import Mark, clashes
 from hardner.serve.sentences import find_sentence, select_sentences, token_offsets
 
 _EXAMPLES = 8
@@ -44,8 +45,7 @@ def find_occurrences(
         lengths[words[0]].add(len(words))
     chosen = f"NOT removed AND {where} ORDER BY sentences.id"
     for row in select_sentences(database, chosen, **(values or {})):
-        text = row["text"]
-        tokens = [text[start:end].lower() for start, end in token_offsets(row)]
+        tokens = _lowered(row)
         found = [
             (at, at + length, number, score)
             for at, token in enumerate(tokens)
@@ -54,18 +54,13 @@ def find_occurrences(
         ]
         if not found:
             continue
-        spans = [tuple(mark) for mark in json.loads(row["spans"])]
+        spans: list[Mark] = [(s, e, kind) for s, e, kind in json.loads(row["spans"])]
         rejected = {tuple(mark) for mark in json.loads(row["rejected"])}
         for start, end, number, score in found:
             mark = (start, end, number)
-            if mark not in rejected and not meets_any(mark, spans):
+            if mark not in rejected and not clashes(mark, spans):
                 spans.append(mark)
                 yield Occurrence(row["id"], mark, score)
-
-
-def meets_any(mark: Sequence[int], spans: Iterable[Sequence[int]]) -> bool:
-    """Whether a span overlaps one of its type."""
-    return any(mark[2] == s[2] and mark[0] < s[1] and s[0] < mark[1] for s in spans)
 
 
 def labelled_words(database: Database) -> dict[Words, dict[int, float]]:
@@ -74,8 +69,7 @@ def labelled_words(database: Database) -> dict[Words, dict[int, float]]:
     totals: Counter[Words] = Counter()
     where = "NOT removed AND (spans <> '[]' OR rejected <> '[]')"
     for row in select_sentences(database, where):
-        text, offsets = row["text"], token_offsets(row)
-        tokens = [text[start:end].lower() for start, end in offsets]
+        tokens = _lowered(row)
         for column in ("spans", "rejected"):
             for start, end, number in json.loads(row[column]):
                 words = tuple(tokens[start:end])
@@ -88,9 +82,12 @@ def labelled_words(database: Database) -> dict[Words, dict[int, float]]:
 
 
 def words_at(database: Database, sentence: int, start: int, end: int) -> Words:
-    row = find_sentence(database, sentence)
-    text, offsets = row["text"], token_offsets(row)[start:end]
-    return tuple(text[first:behind].lower() for first, behind in offsets)
+    return tuple(_lowered(find_sentence(database, sentence))[start:end])
+
+
+def _lowered(row: sqlite3.Row) -> list[str]:
+    """The tokens of a sentence in lower case."""
+    return [row["text"][start:end].lower() for start, end in token_offsets(row)]
 
 
 def label_examples(database: Database, number: int) -> list[dict[str, Any]]:

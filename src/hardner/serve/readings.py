@@ -122,7 +122,7 @@ def merge_readings(database: Database, sentence: int) -> Merged:
     said = verdicts_of(database, sentence)
     spans = {mark for mark in agreed if said.get(mark, True)}
     for mark, wanted in said.items():
-        if wanted and not any(_clash(mark, other) for other in spans):
+        if wanted and not clashes(mark, spans):
             spans.add(mark)
     undecided = any(mark not in said for mark in disputed_marks(chosen))
     rejected = frozenset().union(*(one.rejected for one in chosen)) - spans
@@ -135,9 +135,9 @@ def merge_readings(database: Database, sentence: int) -> Merged:
     )
 
 
-def _clash(one: Mark, other: Mark) -> bool:
-    """Whether two marks cannot both be labels, which of one type may not overlap."""
-    return one[2] == other[2] and one[0] < other[1] and other[0] < one[1]
+def clashes(mark: Mark, others: Iterable[Mark]) -> bool:
+    """Whether a mark cannot be a label beside others: those of one type may not overlap."""
+    return any(mark[2] == o[2] and mark[0] < o[1] and o[0] < mark[1] for o in others)
 
 
 def verdicts_of(database: Database, sentence: int) -> dict[Mark, bool]:
@@ -193,7 +193,7 @@ def decide(database: Database, sentence: int, marks: Sequence[Mark], wanted: set
     if not marks or not set(marks) <= set(undecided) or not wanted <= set(marks):
         raise Conflict("this difference has been decided already, or is none any more")
     ordered = sorted(wanted)
-    if any(_clash(a, b) for place, a in enumerate(ordered) for b in ordered[place + 1 :]):
+    if any(clashes(mark, ordered[:place]) for place, mark in enumerate(ordered)):
         raise Refused("labels of one type cannot overlap; take one of them")
     set_verdicts(database, sentence, ((mark, mark in wanted) for mark in marks))
 

@@ -12,11 +12,10 @@ from hardner.serve.models import current_model
 from hardner.serve.occurrences import (
     find_occurrences,
     labelled_words,
-    meets_any,
     snippet,
     words_at,
 )
-from hardner.serve.readings import Mark, as_read
+from hardner.serve.readings import Mark, as_read, clashes
 from hardner.serve.sentences import (
     PARTLY,
     find_sentences,
@@ -214,7 +213,7 @@ def accept_all(database: Database, wanted: Mapping[int, Sequence[Mark]]) -> dict
     for row in rows:
         labels, new = SentenceLabels.of_row(row), list[Mark]()
         for mark in wanted[row["id"]]:
-            if not meets_any(mark, [*labels.spans, *new]):
+            if not clashes(mark, [*labels.spans, *new]):
                 new.append(mark)
         if new:
             accepted += len(new)

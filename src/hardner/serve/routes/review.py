@@ -12,7 +12,8 @@ from hardner.serve.errors import Refused
 from hardner.serve.mention_types import find_type
 from hardner.serve.occurrences import label_examples
 from hardner.serve.readings import Mark
-from hardner.serve.routes import Bench, Index, Number, PathNumber, Text
+from hardner.serve.routes import Bench, Number, PathNumber, Text
+from hardner.serve.routes.labels import SpanBody
 
 router = APIRouter(prefix="/api", tags=["review"])
 
@@ -21,13 +22,10 @@ _LISTED = 2_000  # candidates of a list to tick
 _QUEUED = 200  # candidates that come with their sentences
 
 
-class PlaceBody(BaseModel, extra="forbid"):
+class PlaceBody(SpanBody):
     """Words of a sentence, and what they are or may be."""
 
     sentence: Number
-    start: Index
-    end: Index
-    type: Number
 
 
 class QuestionBody(BaseModel, extra="forbid"):
