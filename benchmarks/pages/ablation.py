@@ -6,7 +6,7 @@ from typing import Any
 import lines
 
 from hardner.config import with_new_names
-from hardner.evaluate.papers import MEAN
+from hardner.evaluate.protocols import MEAN
 from hardner.evaluate.render import FEWER
 from hardner.evaluate.results import load_results
 from hardner.evaluate.table import build_tables

@@ -7,7 +7,7 @@ from statistics import fmean
 import relations
 
 from hardner.catalogue import BENCHMARK
-from hardner.evaluate.papers import (
+from hardner.evaluate.protocols import (
     best_published,
     published_mean,
     published_value,

@@ -9,7 +9,8 @@ import tables
 from few_shot import SHOTS
 
 from hardner.catalogue import BENCHMARK
-from hardner.evaluate.papers import HARDNESS_FILE, published_mean
+from hardner.evaluate.papers import HARDNESS_FILE
+from hardner.evaluate.protocols import published_mean
 from hardner.evaluate.results import Result, load_results
 from hardner.files import read_json
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from hardner.evaluate.papers import paper_grids, paper_tables, published_values
+from hardner.evaluate.papers import paper_grids, paper_tables
+from hardner.evaluate.protocols import published_values
 from hardner.evaluate.render import pipe_table
 from hardner.evaluate.results import Result, read_results
 

@@ -13,8 +13,7 @@ from hardner.adapt.adapter import equal_groups
 from hardner.corpora import load_corpus
 from hardner.errors import HardnerError
 from hardner.evaluate.execute import EvaluationFolders, execute
-from hardner.evaluate.papers import published_values
-from hardner.evaluate.protocols import protocol
+from hardner.evaluate.protocols import protocol, published_values
 from hardner.evaluate.system import for_corpus, system_of_folder, with_word_vectors
 from hardner.evaluate.table import share_reaching
 from hardner.evaluate.training import write_folders

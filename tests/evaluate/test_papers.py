@@ -8,7 +8,8 @@ import pytest
 from evaluate.made import of_f1
 from formats.command import Command
 
-from hardner.evaluate.papers import paper_grids, paper_tables, published_values
+from hardner.evaluate.papers import paper_grids, paper_tables
+from hardner.evaluate.protocols import published_values
 from hardner.evaluate.render import GRID_RENDERERS
 from hardner.evaluate.results import ResultFile
 

@@ -11,13 +11,13 @@ from shared import SHARED
 
 from hardner.config import merged
 from hardner.errors import HardnerError
-from hardner.evaluate.papers import (
+from hardner.evaluate.protocols import (
+    PROTOCOLS,
     best_published,
     published_mean,
     published_names,
     published_values,
 )
-from hardner.evaluate.protocols import PROTOCOLS
 from hardner.evaluate.render import RENDERERS, as_csv
 from hardner.evaluate.results import record_config
 from hardner.evaluate.significance import compare, holm

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from hardner.errors import FileError, HardnerError, import_extra
-from hardner.evaluate.papers import MEAN
+from hardner.evaluate.protocols import MEAN
 from hardner.evaluate.render import size_name
 from hardner.evaluate.results import Result
 from hardner.evaluate.table import IN_DOMAIN, ResultTable, build_tables, group_results

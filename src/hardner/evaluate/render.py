@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hardner.evaluate.papers import (
+from hardner.evaluate.protocols import (
     MEAN,
     PublishedValue,
+    Size,
     best_published,
     published_names,
     published_row,
     published_value,
 )
-from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import Metric
 from hardner.evaluate.table import IN_DOMAIN, SIGNIFICANCE_LEVEL, ResultTable, TableCell
 

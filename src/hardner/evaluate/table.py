@@ -6,14 +6,15 @@ from math import inf
 from statistics import fmean, stdev
 
 from hardner.errors import HardnerError
-from hardner.evaluate.papers import (
+from hardner.evaluate.protocols import (
     MEAN,
+    PROTOCOLS,
     PublishedValue,
+    Size,
     compared_method,
     published_names,
     published_row,
 )
-from hardner.evaluate.protocols import PROTOCOLS, Size
 from hardner.evaluate.results import Result
 from hardner.evaluate.score import Metric
 from hardner.evaluate.significance import Comparison, compare_trainings, holm
