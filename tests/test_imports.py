@@ -2,6 +2,7 @@
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,20 @@ def test_the_architecture_shows_these_layers():
     shown = [set(re.findall(r"`(\w+)`", parts)) for _, parts in rows]
     assert shown == [set(parts) for parts in LAYERS if "__init__" not in parts]
     assert [int(number) for number, _ in rows] == list(range(1, len(rows) + 1))
+
+
+SCRIPTS = [
+    path
+    for folder in ("benchmarks", "experiments")
+    for path in sorted((Path(__file__).parents[1] / folder).rglob("*.py"))
+]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: "/".join(path.parts[-3:]))
+def test_scripts_import_what_is_there(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hardner"):
+            module = import_module(node.module)
+            missing = [a.name for a in node.names if not hasattr(module, a.name)]
+            for name in missing:  # a module of a package may not be imported yet
+                import_module(f"{node.module}.{name}")
