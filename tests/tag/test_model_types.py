@@ -12,10 +12,11 @@ from formats.command import Command
 
 import hardner
 from hardner.adapt import adapter as fitting
-from hardner.adapt.workflow import adapt_predictor, data_hash
+from hardner.adapt.workflow import adapt_predictor
 from hardner.errors import HardnerError
 from hardner.model.encoders import EncoderWithCopies
 from hardner.tag.heads import (
+    data_hash,
     differences,
     drop_labels,
     keep_labels,

@@ -5,18 +5,13 @@ worse than a label that the model has already is left out (`hardner.adapt.judge`
 nothing from the others.
 """
 
-import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from functools import reduce
-from importlib.metadata import version
 from typing import NamedTuple
 
-import hardner
 from hardner.adapt.adapter import Adapter, adapters_for, average_params
 from hardner.adapt.examples import (
     Examples,
@@ -37,7 +32,7 @@ from hardner.errors import HardnerError
 from hardner.formats import Report
 from hardner.model.tagger import Model
 from hardner.tag.added_heads import Origin
-from hardner.tag.heads import Heads
+from hardner.tag.heads import Heads, data_hash, today, versions
 from hardner.tag.predictor import Predictor
 from hardner.types import Progress, Sentence
 
@@ -277,21 +272,3 @@ def _counter(on_progress: Progress | None, total: int) -> OnStep:
             on_progress(done, total)
 
     return count
-
-
-def data_hash(sentences: Iterable[Sentence]) -> str:
-    """SHA-256 of labelled sentences; neither their order nor their names matter."""
-    lines = sorted(json.dumps([s.tokens, sorted(s.spans)], ensure_ascii=True) for s in sentences)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """The versions of hardner and torch."""
-    return {"hardner": hardner.__version__, "torch": version("torch")}
-
-
-def today() -> str:
-    """The day in UTC, or that of ``SOURCE_DATE_EPOCH``, for folders that are the same anew."""
-    given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    now = datetime.fromtimestamp(int(given), UTC) if given.isdecimal() else datetime.now(UTC)
-    return now.date().isoformat()

@@ -4,20 +4,27 @@ Heads that stay are found exactly as before: they keep their numbers and those o
 they read.
 """
 
+import hashlib
+import json
+import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
 
+import hardner
 from hardner.errors import HardnerError
 from hardner.model.describe import describe_tagger, files_of
 from hardner.model.tagger import Model, Tagger
 from hardner.tag.added_heads import Origin, add_heads, heads_by_copy, take_heads
 from hardner.tag.predictor import Predictor
 from hardner.tag.thresholds import PrecisionRecallCurve
+from hardner.types import Sentence
 
 
 class Heads(NamedTuple):
@@ -207,3 +214,21 @@ def differences(one: Predictor, other: Predictor) -> dict[str, dict[str, tuple[A
         if own:
             found[label] = own
     return found
+
+
+def data_hash(sentences: Iterable[Sentence]) -> str:
+    """SHA-256 of labelled sentences; neither their order nor their names matter."""
+    lines = sorted(json.dumps([s.tokens, sorted(s.spans)], ensure_ascii=True) for s in sentences)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """The versions of hardner and torch."""
+    return {"hardner": hardner.__version__, "torch": version("torch")}
+
+
+def today() -> str:
+    """The day in UTC, or that of ``SOURCE_DATE_EPOCH``, for folders that are the same anew."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(given), UTC) if given.isdecimal() else datetime.now(UTC)
+    return now.date().isoformat()
