@@ -16,6 +16,10 @@ from hardner.config import AxisSize, Bounds, Whole, check_fields, make
 from hardner.errors import HardnerError
 from hardner.types import Sentence
 
+TOKENIZER = "tokenizer.json"
+"""The file of a model folder that holds it."""
+_REMEMBERED = 200_000
+"""Words whose pieces are kept at a time."""
 Ints = NDArray[np.int64]
 CPU_SENTENCES, CPU_CELLS = 64, 1 << 13
 """Of a batch on a CPU, at most: sentences, and words or subwords, counting padding."""
@@ -33,12 +37,6 @@ class Features:
     """The stream whose different values an encoder may want counted, if any."""
     packed: str = ""
     """The stream whose values an encoder may want to lay end to end, if any."""
-
-
-TOKENIZER = "tokenizer.json"
-"""The file of a model folder that holds it."""
-_REMEMBERED = 200_000
-"""Words whose pieces are kept at a time."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write, read_json
 from hardner.folders import TEMPORARY, FileLock
 
+STATE_FOLDER, MODEL_FOLDER, LOG_FILE = "state", "model", "log.jsonl"
+_LOCK = f"{TEMPORARY}lock"
 SECONDS = 0.5
 """Between two reports."""
 
@@ -77,10 +79,6 @@ class Meter:
         speed = self._size / (time.perf_counter() - self._clock)
         self._clear()
         return loss, speed
-
-
-STATE_FOLDER, MODEL_FOLDER, LOG_FILE = "state", "model", "log.jsonl"
-_LOCK = f"{TEMPORARY}lock"
 
 
 class Diverged(HardnerError):

@@ -59,6 +59,7 @@ def _wanted(names: Sequence[str], corpora: Corpora) -> list[CatalogueEntry]:
 
 
 _Counts = dict[str, Statistics]
+_FILES = Path(hardner.__file__).parent / "assets" / "examples"
 _COUNTS = ("sentences", "tokens", "mentions", "unique_tokens")
 
 
@@ -120,9 +121,6 @@ def _table(counted: Sequence[tuple[CatalogueEntry, _Counts]]) -> Table:
 def _cells(found: Statistics) -> tuple[str, ...]:
     whole = (*(getattr(found, name) for name in _COUNTS), len(found.labels))
     return *(f"{number:,}" for number in whole), f"{found.percent:.1f}"
-
-
-_FILES = Path(hardner.__file__).parent / "assets" / "examples"
 
 
 def example_command(

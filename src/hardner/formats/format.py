@@ -13,6 +13,7 @@ from hardner.schemes import longest_non_overlapping
 from hardner.text import sentences
 from hardner.types import Document, Entity, Offset, Sentence
 
+_FLAT = str.maketrans("\r\n\t", "   ")
 HOLDABLE = (
     *("ids", "passages", "sentences", "states", "scores", "identifiers", "overlaps", "fragments"),
     "rejected",
@@ -133,9 +134,6 @@ class Format:
     """Whether a folder of files can be read as one corpus."""
     read_line: Callable[[str, Place, Report], Document | None] | None = None
     """Of formats with a document a line: the document of one, None where it is left out."""
-
-
-_FLAT = str.maketrans("\r\n\t", "   ")
 
 
 def make_mention(

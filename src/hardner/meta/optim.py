@@ -20,6 +20,8 @@ MOMENTUM, _BETAS = 0.95, (0.9, 0.98)
 """Of Muon, and of AdamW for what it leaves."""
 State = dict[str, Tensor]
 """What an optimiser remembers, by ``kind.parameter``."""
+_Compute = Callable[..., tuple[list[Tensor], list[Tensor]]]
+"""tensors in -> (new values of the state, or the state itself if moved in place, results)."""
 _Named = Mapping[str, Tensor]
 _Moved = tuple[Params, State]
 _Rates = Mapping[str, Tensor | float]
@@ -136,10 +138,6 @@ def clip(grads: _Named, limit: float, tasks: bool = False, inplace: bool = False
     if inplace and all(g.is_contiguous() for g in found):
         return {n: g.mul_(scale.view(-1, *[1] * (g.dim() - 1))) for n, g in grads.items()}
     return {n: g * scale.view(-1, *[1] * (g.dim() - 1)) for n, g in grads.items()}
-
-
-_Compute = Callable[..., tuple[list[Tensor], list[Tensor]]]
-"""tensors in -> (new values of the state, or the state itself if moved in place, results)."""
 
 
 class CudaGraphRunner:

@@ -33,6 +33,7 @@ from hardner.tag.text_tagger import TextTagger, check_scores
 from hardner.tag.windows import SCORE_DIGITS, ScoredMention, TagRun, Tokens, tag_runs
 from hardner.types import Sentence
 
+_Decoder = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float64]
 
 
@@ -137,9 +138,6 @@ def _log_sum(values: Floats, axis: int = 0) -> Any:
     most = np.where(np.isfinite(most), most, 0.0)
     with np.errstate(divide="ignore"):
         return np.log(np.exp(values - most).sum(axis)) + most.squeeze(axis)
-
-
-_Decoder = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

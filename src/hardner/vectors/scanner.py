@@ -12,6 +12,12 @@ from hardner.errors import FileError
 ReadProgress = Callable[[int, int | None], None]
 """Progress callback: (bytes read, bytes of the file where that is known)."""
 
+VECTOR_SOURCES = ("exact", "lower", "capitalised", "upper", "subwords")
+"""Where a vector may come from, the first found wins: the word as written, its other cases, then,
+where the file has them, the character n-grams of the word as written."""
+SUBWORDS, MISSING = VECTOR_SOURCES.index("subwords"), len(VECTOR_SOURCES)
+SourceRanks = NDArray[np.int8]
+"""For each word of the vocabulary, the index of its source, or ``MISSING``."""
 _BLOCK = 1 << 16
 _REPORT = 1 << 22
 """Bytes between two calls of the progress callback."""
@@ -113,14 +119,6 @@ class Scanner:
             self._reported = done
             self._progress(done, self.size)
         return len(self._buffer) >= size
-
-
-VECTOR_SOURCES = ("exact", "lower", "capitalised", "upper", "subwords")
-"""Where a vector may come from, the first found wins: the word as written, its other cases, then,
-where the file has them, the character n-grams of the word as written."""
-SUBWORDS, MISSING = VECTOR_SOURCES.index("subwords"), len(VECTOR_SOURCES)
-SourceRanks = NDArray[np.int8]
-"""For each word of the vocabulary, the index of its source, or ``MISSING``."""
 
 
 def case_forms(word: str) -> tuple[bytes, ...]:

@@ -26,6 +26,10 @@ from hardner.serve.runs import newest_run
 router = APIRouter(prefix="/api", tags=["project"])
 
 
+_OF_DOCUMENTS = "'add', 'document', 'remove', 'untype', 'labels', 'loose'"
+_MOST_CHANGED = 500  # sentences that are named as changed
+
+
 @router.get("/project")
 def get_project(bench: Bench, request: Request) -> dict[str, Any]:
     """What does not change while the server runs, the types, and the status."""
@@ -108,10 +112,6 @@ def get_report(bench: Bench) -> Response:
     with bench.project.reading() as database:
         page = report_page(database, name, count_labels(database))
     return attachment(f"{name}-report.html", "text/html; charset=utf-8", page.encode())
-
-
-_OF_DOCUMENTS = "'add', 'document', 'remove', 'untype', 'labels', 'loose'"
-_MOST_CHANGED = 500  # sentences that are named as changed
 
 
 def project_status(database: Database, since: int | None) -> dict[str, Any]:
