@@ -13,6 +13,7 @@ from hardner.cli.options import (
     MIN_PRECISION_OPTION,
     THRESHOLD_OPTION,
     chosen_min_score,
+    split_pairs,
 )
 
 if TYPE_CHECKING:
@@ -53,12 +54,7 @@ def rename(
     """
     from hardner.tag.heads import rename_labels
 
-    pairs = {}
-    for name in names:
-        old, equals, new = name.partition("=")
-        if not equals or not new:
-            raise typer.BadParameter(f"{name!r} is not of the form OLD=NEW")
-        pairs[old] = new
+    pairs = split_pairs(names, "OLD=NEW")
     _write(rename_labels(_loaded(folder, out, force), pairs), out)
 
 
