@@ -176,10 +176,11 @@ def _type_line(label: str, origin: dict[str, Any] | None) -> str:
     if origin["expected"]:
         f1, low, high = origin["expected"]
         expected = f"{f1:.2f} ({low:.2f} to {high:.2f})"
+    kept = "; the folder holds the sentences" if origin["kept"] else ""
     versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
     return (
         f"{label}: learnt on {origin['date']} from {held}, expected F1 {expected}; began with "
-        f"{origin['began']}; data {origin['data'][:12]}; {versions}"
+        f"{origin['began']}; data {origin['data'][:12]}; {versions}{kept}"
     )
 
 

@@ -195,7 +195,7 @@ def differences(one: Predictor, other: Predictor) -> dict[str, dict[str, tuple[A
             found[label] = {"type": ("there" if here else None, "there" if there else None)}
             continue
         origins = [origin_of(model, label) for model in (one, other)]
-        left, right = (asdict(origin) if origin else {} for origin in origins)
+        left, right = (asdict(replace(o, kept=())) if o else {} for o in origins)
         own = {n: (left.get(n), right.get(n)) for n in (left | right)}
         own = {n: pair for n, pair in own.items() if pair[0] != pair[1]}
         first, second = (keep_labels(model, [label]).params for model in (one, other))
