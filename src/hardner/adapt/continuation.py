@@ -38,7 +38,7 @@ def with_kept_sentences(predictor: Predictor, given: Examples) -> Examples:
         old = {tokens: _joined(old[tokens], sentence) for tokens, sentence in own.items()}
     held = [sentence for tokens, sentence in old.items() if tokens not in new]
     both = examples([*given.sentences, *given.partial, *held], given.labels)
-    note = f"{len(held)} sentences that the model has kept are learnt from as well"
+    note = f"learnt afresh, with {len(held)} sentences that the model has kept"
     return replace(both, notes=(*given.notes, note))
 
 

@@ -168,7 +168,8 @@ class _Run(NamedTuple):
             text = _unlabelled(read_unlabelled(unlabelled), given, predictor.device, how.seed)
             if not text:
                 notes.append("the unlabelled text holds no sentence that can be learnt from")
-        notes += own.leaks(predictor, given)
+        if not how.continued:  # else it is what was asked for
+            notes += own.leaks(predictor, given)
         adapters = adapters_for(predictor, given.labels, own.best)
         return cls(predictor, given, text, adapters, own, settled, how, tuple(notes), began)
 
