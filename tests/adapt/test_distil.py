@@ -14,11 +14,10 @@ from hardner.adapt.distil import (
     _batches,
     _drop_words,
     _Lesson,
-    choose_text,
     distil_predictor,
     distil_tagger,
 )
-from hardner.adapt.students import Student, layers_of, lower_layers
+from hardner.adapt.students import Student, choose_text, layers_of, lower_layers
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
 from hardner.model.characters import Characters
@@ -130,7 +129,7 @@ def test_vectors_are_learnt_beside_tags() -> None:
     told = lesson.loss(cut.params, rows, widths)  # of what was said, in half precision
     assert told.item() == pytest.approx(loss.item(), rel=1e-3)
     heads, words = len(TEACHER.tagger.tag_sets), sum(map(len, texts))
-    tags = replace(lesson, vectors=False, heard={}).loss(cut.params, rows, widths)
+    tags = replace(lesson, cut=False, heard={}).loss(cut.params, rows, widths)
     apart = 0.0
     for row in range(5):
         one = lesson.widths(np.array([row]))
@@ -143,7 +142,9 @@ def test_vectors_are_learnt_beside_tags() -> None:
         ]
         length = len(texts[row])
         apart += float((pair[0][:length] - pair[1][:length]).square().mean(-1).sum())
-    assert loss.item() == pytest.approx(tags.item() * heads + apart / words, rel=1e-4)
+    assert loss.item() == pytest.approx(
+        tags.item() * heads + apart / words, rel=5e-3
+    )  # in bfloat16
 
 
 def test_the_loss_is_the_cross_entropy_of_the_marginals() -> None:
