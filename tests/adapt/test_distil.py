@@ -142,9 +142,8 @@ def test_vectors_are_learnt_beside_tags() -> None:
         ]
         length = len(texts[row])
         apart += float((pair[0][:length] - pair[1][:length]).square().mean(-1).sum())
-    assert loss.item() == pytest.approx(
-        tags.item() * heads + apart / words, rel=5e-3
-    )  # in bfloat16
+    wanted = tags.item() * heads + apart / words
+    assert loss.item() == pytest.approx(wanted, rel=5e-3)  # the student computes in bfloat16
 
 
 def test_the_loss_is_the_cross_entropy_of_the_marginals() -> None:

@@ -140,6 +140,11 @@ def test_new_sentences_alone(
     assert (code, "with --keep-sentences for the next time" in err) == (1, True)
     assert not (tmp_path / "four").exists()
     assert "sentences" not in call("model", "diff", first, tmp_path / "bare")[1]
+    assert call("model", "forget", first, "--out", tmp_path / "shared")[0] == 0
+    assert "the folder holds the sentences" not in call("model", "show", tmp_path / "shared")[1]
+    word = max(DRUGS[0].tokens, key=len)
+    texts = [(tmp_path / n / "config.json").read_text("utf-8") for n in ("first", "shared")]
+    assert [f'"{word}"' in text for text in texts] == [True, False]
 
 
 def test_one_sentence(call: Command, model: Path, tmp_path: Path) -> None:

@@ -151,6 +151,12 @@ def rename_labels(predictor: Predictor, names: Mapping[str, str]) -> Predictor:
     return Heads.of(predictor).renamed({} if clash else domains, names).in_place_of(predictor)
 
 
+def forget_sentences(predictor: Predictor) -> Predictor:
+    """The predictor without the sentences that it has kept; what is found stays the same."""
+    origins = {name: replace(origin, kept=()) for name, origin in predictor.origins.items()}
+    return replace(predictor, origins=origins)
+
+
 def merge_models(predictors: Sequence[Predictor]) -> Predictor:
     """One predictor with the heads of several that begin with the same kind of encoder.
 
