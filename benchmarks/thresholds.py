@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from record import record
 
-from hardner.adapt.forecast import AdaptationRefused
+from hardner.adapt.report import AdaptationRefused
 from hardner.adapt.workflow import adapt_predictor
 from hardner.corpora import Corpora
 from hardner.episodes import seed_of
