@@ -1,27 +1,25 @@
 """Is a type learnt as well beside others, in one fit, as it is alone?
 
-    python benchmarks/several_types.py --root CORPORA [--samples N] [--shots K]
+    python benchmarks/several_types.py CORPORA [--samples N] [--shots K] [--minutes M]
 
 Types that the start has not learnt: it is the encoder of experiments/encoder, which has read text
 only. A sample is K training sentences of BioNLP13CG, labelled for three types; one fit learns all
 three, three fits learn one each, of the same sentences by the same recipe (`quick`, one fit and no
 folds, so that many samples can be tried). All are scored on devel sentences; no test sentence is
-read. Appends a line for each three types and one for all to benchmarks/results.jsonl: the mean F1
-of the types in one fit, and of each learnt alone.
+read. A line for each sample goes into benchmarks/several_types.jsonl: the F1 of each type in one
+fit and alone, and the CPU seconds. What is there is not computed again, so that M minutes can
+follow M others. `python benchmarks/pages` makes a table of the lines.
 """
 
 import argparse
 import json
-import statistics
-import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
-from record import record
 from tokenizers import Tokenizer
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from hardner.adapt.adapter import Adapter
 from hardner.adapt.fit import one_thread
@@ -31,6 +29,7 @@ from hardner.adapt.sample import Sample
 from hardner.checkpoint import load_checkpoint
 from hardner.corpora import Corpora
 from hardner.episodes import few_shot
+from hardner.evaluate.results import code_commit
 from hardner.evaluate.score import score
 from hardner.model.tagger import Model, Tagger
 from hardner.model.transformer import PieceEncoder, Pieces, Transformer
@@ -38,13 +37,13 @@ from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
+LINES = Path(__file__).with_name("several_types.jsonl")
 ENCODER = Path(__file__).parents[1] / "experiments" / "encoder"
 CORPUS = "BioNLP13CG"
 THREES = (
     ("Cell", "Multi-tissue_structure", "Organ"),
     ("Cancer", "Gene_or_gene_product", "Simple_chemical"),
 )
-DEVICE = "cpu, 1 thread"
 
 
 def start() -> Model:
@@ -75,39 +74,53 @@ def f1s(
     return {n: score(*(of_labels(each, [n]) for each in (gold, found))).f1 for n in labels}
 
 
+def lines() -> Iterator[dict[str, object]]:
+    """Those of earlier calls."""
+    if LINES.exists():
+        yield from map(json.loads, LINES.read_text("utf-8").splitlines())
+
+
 @one_thread()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", default="../shared/corpora")
-    parser.add_argument("--samples", type=int, default=8)
+    parser.add_argument("root", help="Folder of the corpora.")
+    parser.add_argument("--samples", type=int, default=8, help="Of each three types.")
     parser.add_argument("--shots", type=int, default=40)
     parser.add_argument("--devel", type=int, default=300, help="Sentences, at most.")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="Then no new sample.")
     args = parser.parse_args()
     corpus = Corpora.under(args.root).load(CORPUS)
     step = max(1, len(corpus.devel) // args.devel)
     devel, model = list(corpus.devel[::step]), start()
-    means: list[tuple[float, float]] = []
-    for labels in THREES:
-        pairs: list[tuple[float, float]] = []
-        for number in range(args.samples):
-            began = time.process_time()
+    done = {(tuple(ln["labels"]), ln["shots"], ln["sample"]) for ln in lines()}  # type: ignore[arg-type]
+    began = time.monotonic()
+    for number in range(args.samples):
+        for labels in THREES:
+            if (labels, args.shots, number) in done:
+                continue
+            if time.monotonic() - began > 60 * args.minutes:
+                return
             rows = few_shot(CORPUS, corpus.train, args.shots, number)
             sample = Sample(tuple(corpus.train[row] for row in rows), (CORPUS, number))
+            clock = [time.process_time()]
             together = f1s(model, labels, sample, devel)
-            middle = time.process_time()
-            alone = {
-                n: f1 for name in labels for n, f1 in f1s(model, (name,), sample, devel).items()
+            clock.append(time.process_time())
+            alone = {n: f1s(model, (n,), sample, devel)[n] for n in labels}
+            clock.append(time.process_time())
+            line = {
+                "corpus": CORPUS,
+                "labels": labels,
+                "shots": args.shots,
+                "sample": number,
+                "devel": len(devel),
+                "together": {n: round(f1, 4) for n, f1 in together.items()},
+                "alone": {n: round(f1, 4) for n, f1 in alone.items()},
+                "cpu_seconds": [round(b - a, 1) for a, b in pairwise(clock)],
+                "commit": code_commit(),
             }
-            ended = time.process_time()
-            pairs += [(together[name], alone[name]) for name in labels]
-            seconds = round(middle - began, 1), round(ended - middle, 1)
-            print(json.dumps([number, together, alone, seconds]), flush=True)
-        ours, theirs = (statistics.mean(column) for column in zip(*pairs, strict=True))
-        case = f"{', '.join(labels)}; {args.shots} sentences, {args.samples} samples, mean devel F1"
-        record("three types in one fit", case, DEVICE, ours, theirs, "a fit each", "of 1")
-        means.append((ours, theirs))
-    ours, theirs = (statistics.mean(column) for column in zip(*means, strict=True))
-    record("three types in one fit", "mean of both", DEVICE, ours, theirs, "a fit each", "of 1")
+            with LINES.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+            print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,8 @@ def main() -> None:
             theirs_took, theirs = spacy_spans(given, running)
             f1.append((score(gold, found).f1, score(gold, theirs).f1))
             took.append((ours_took, theirs_took))
-            print(name, label, size, f1[-1], took[-1], flush=True)
+            case = f"{size} sentences, {label} of {name}, F1"
+            record("spacy train", case, DEVICE, *f1[-1], "spaCy", "of 1")
         for what, pairs, unit in (("F1", f1, "of 1"), ("CPU seconds", took, "s")):
             case = f"{size} sentences of {len(TYPES)} types, {what}"
             means = [sum(column) / len(pairs) for column in zip(*pairs, strict=True)]

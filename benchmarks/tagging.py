@@ -97,7 +97,7 @@ def our_forms(
 ) -> dict[str, Path]:
     """The model, and the forms that are made of it."""
     import hardner
-    from hardner.adapt.distil import Student
+    from hardner.adapt.students import Student
     from hardner.export.onnx import to_onnx
     from hardner.tag.predictor import Predictor
 

@@ -90,6 +90,20 @@ def test_help(call: Command, path: tuple[str, ...]) -> None:
         assert re.search(rf"^[ │]*{re.escape(name)}  +\S", out, re.M), f"{below} is not listed"
 
 
+def test_what_users_need_daily_comes_before_what_research_needs(call: Command) -> None:
+    _, out, _ = call("--help")
+    groups = re.findall(r"^╭─ (\w[\w ]*?) ─", out, re.M)
+    assert [g for g in groups if g != "Options"] == [
+        "Everyday",
+        "Workbench and deployment",
+        "Research",
+    ]
+    parts = out.split("╭─ ")
+    listed = {part.split(" ─")[0]: re.findall(r"^│ (\w+) ", part, re.M) for part in parts}
+    assert {"tag", "adapt", "score"} <= set(listed["Everyday"])
+    assert {"train", "evaluate", "table"} <= set(listed["Research"])
+
+
 @every
 def test_flags_are_shown_as_they_are_typed(call: Command, path: tuple[str, ...]) -> None:
     _, out, _ = call(*path, "--help")

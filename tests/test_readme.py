@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ RUN = (
     "docs/convert.md",
     "docs/corpora.md",
     "docs/deploy.md",
+    "docs/project.md",
     "docs/python.md",
     "docs/score.md",
     "docs/spacy.md",
@@ -76,7 +77,7 @@ def test_blocks_are_read_as_commands_and_their_output() -> None:
 
 
 SESSIONS = {page: "".join(found) for page in RUN if (found := blocks(page, "console"))}
-TUTORIAL = SESSIONS.pop("docs/tutorial.md")
+TUTORIAL, PROJECT = (SESSIONS.pop(f"docs/{page}.md") for page in ("tutorial", "project"))
 
 
 def run_session(workspace: Path, session: str) -> Iterator[tuple[str, list[str], list[str]]]:
@@ -105,18 +106,43 @@ def tutorial(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]
 
 
 FIGURE = re.compile(r"[+-]?\d+(?:\.\d+| s\b|%)")
+UNSURE = re.compile(r"learning will take|  (mentions are missed|too much is found|few sentences)")
+"""Lines that are there on a busy machine, or by a few hundredths of an F1."""
 
 
-def test_the_tutorial_prints_what_is_shown(tutorial: tuple[Path, list[Any]]) -> None:
+def compare_sessions(session: Iterable[tuple[str, list[str], list[str]]], most: float) -> None:
     """Up to the figures of a fit, which differ a little between processors; and the seconds."""
-    for command, shown, printed in tutorial[1]:
-        said = [line for line in printed if not line.startswith("learning will take")]  # if busy
-        text, expected = ("\n".join(lines) for lines in (said, shown))
+    for command, shown, printed in session:
+        text, expected = (
+            "\n".join(line for line in lines if not UNSURE.match(line))
+            for lines in (printed, shown)
+        )
         assert FIGURE.sub("…", text) == FIGURE.sub("…", expected), command
         figures = (FIGURE.findall(re.sub(r"after .*", "", t)) for t in (text, expected))
         for own, right in zip(*figures, strict=True):
             scale = 100 if own.endswith("%") else 1
-            assert abs(float(own.strip("%")) - float(right.strip("%"))) <= 0.15 * scale, command
+            assert abs(float(own.strip("%")) - float(right.strip("%"))) <= most * scale, command
+
+
+def test_the_tutorial_prints_what_is_shown(tutorial: tuple[Path, list[Any]]) -> None:
+    compare_sessions(tutorial[1], 0.15)
+
+
+def test_the_project_prints_what_is_shown(tmp_path: Path) -> None:
+    """Its test file holds 33 mentions, so a single one of a rare type moves recall by a tenth."""
+    pytest.importorskip("onnx")
+    session = on_a_free_port(PROJECT)
+    compare_sessions(run_session(make_workspace(tmp_path), session), 0.35)
+
+
+def on_a_free_port(session: str) -> str:
+    """A session with a server, at a port of which no other process hears."""
+    pytest.importorskip("onnxruntime")
+    if shutil.which("curl") is None:
+        pytest.skip("needs curl")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return session.replace("8000", str(free.getsockname()[1]))
 
 
 def marks(session: str) -> list[pytest.MarkDecorator]:
@@ -131,12 +157,7 @@ def marks(session: str) -> list[pytest.MarkDecorator]:
 )
 def test_commands_print_what_is_shown(tmp_path: Path, block: str) -> None:
     if "curl " in block:
-        pytest.importorskip("onnxruntime")
-        if shutil.which("curl") is None:
-            pytest.skip("needs curl")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            block = block.replace("8000", str(free.getsockname()[1]))
+        block = on_a_free_port(block)
     for command, shown, said in run_session(make_workspace(tmp_path), block):
         # Scores in 8 bits differ a little between processors.
         printed, expected = (

@@ -16,6 +16,7 @@ import bundled
 import calibration
 import choosing
 import deploy
+import distil
 import few_shot
 import forecast
 import picture
@@ -24,6 +25,7 @@ import reliability
 import reproduction
 import running
 import scale
+import several_types
 import suggest
 import tables
 import tagging
@@ -40,6 +42,8 @@ PAGES = {
     "docs/tagging.md": tagging.page,
     "docs/calibration.md": calibration.page,
     "docs/choosing.md": choosing.page,
+    "docs/onnx.md": distil.page,
+    "docs/project.md": several_types.page,
     "docs/scale.md": scale.page,
     "docs/deploy.md": deploy.page,
     "docs/score.md": thresholds.page,

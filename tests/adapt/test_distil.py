@@ -1,5 +1,7 @@
 """A small network that is taught by a large one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tiny
@@ -9,18 +11,20 @@ from tag.small_models import predictor
 from hardner.adapt.distil import (
     _LONGEST,
     Distillation,
-    Student,
     _batches,
     _drop_words,
     _Lesson,
+    distil_predictor,
     distil_tagger,
 )
+from hardner.adapt.students import Student, choose_text, layers_of, lower_layers
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
 from hardner.model.characters import Characters
 from hardner.model.layers import SCORING, Params
-from hardner.model.tagger import Tagger
+from hardner.model.tagger import Model, Tagger
 from hardner.schemes import TagSet
+from hardner.tag.added_heads import add_heads
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence, Span
 
@@ -56,6 +60,90 @@ def test_the_student_learns_what_the_teacher_says() -> None:
     assert score(right, spans(after)).f1 > 0.9
     assert [step for step, _ in told] == [50, 100, 150, 200, 250]
     assert told[-1][1] < told[0][1]
+
+
+HOW = Distillation(steps=100, batch=16, rate=5e-3, dropout=0.0)
+
+
+def test_a_teacher_that_is_cut_off_learns_what_it_has_lost() -> None:
+    whole = Model(TEACHER.tagger, TEACHER.params)
+    assert layers_of(whole.tagger) == 2
+    cut = lower_layers(whole, 1)
+    assert layers_of(cut.tagger) == 1
+    right = spans(TEACHER)
+    before = score(right, spans(Predictor(*cut))).f1
+    taught = distil_predictor(TEACHER, TEXTS, HOW, 1)
+    after = score(right, spans(taught)).f1
+    assert after > 0.7 > 0.5 > before
+    assert layers_of(taught.tagger) == 1
+    same = [n for n, p in taught.params.items() if torch.equal(p, cut.params[n])]
+    assert same == ["encoder.pieces"]  # the subwords stay; the start is not written over
+    assert sum(p.numel() for p in taught.params.values()) < sum(
+        p.numel() for p in TEACHER.params.values()
+    )
+
+
+def test_heads_that_read_copies_begin_with_their_own_weights() -> None:
+    first = predictor("transformer", decoder="softmax")
+    other = {n: p * 1.1 if ".layer1." in n else p for n, p in first.params.items()}
+    renamed = [replace(t, domain=f"{t.domain}+") for t in first.tagger.tag_sets]
+    both = add_heads(
+        Model(first.tagger, first.params),
+        Model(first.tagger.with_domains(renamed), other),
+    )
+    assert layers_of(both.tagger) == 2
+    cut = lower_layers(both, 1)
+    one = lower_layers(Model(first.tagger, first.params), 1)
+    for name, value in cut.params.items():
+        if name.startswith("encoder"):
+            assert torch.equal(value, one.params[name])
+    heads = len(first.tagger.tag_sets)
+    weight = cut.params["decoder.weight"]
+    assert torch.equal(weight[:, :heads], one.params["decoder.weight"])
+    assert torch.equal(weight[:, heads:], other["decoder.weight"])
+    taught = distil_predictor(Predictor(*both), TEXTS, replace(HOW, steps=2), 1)
+    assert len(taught.labels) == len(TEACHER.labels)
+
+
+def test_text_is_what_the_teacher_finds_something_in_and_as_much_else() -> None:
+    told: list[tuple[int, int]] = []
+    bare = [Sentence(("the", "of", "and") * n) for n in range(1, 200)]
+    bare = [s for s in bare if not TEACHER.spans([s])[0]]
+    bearing = [s for s in TEXTS if TEACHER.spans([s])[0]]
+    chosen = choose_text(TEACHER, [*bare, *bearing], lambda done, total: told.append((done, total)))
+    assert chosen[: len(bearing)] == bearing
+    assert len(chosen) == min(2 * len(bearing), len(bearing) + len(bare))
+    assert told == [(len(bare) + len(bearing),) * 2]
+    with pytest.raises(HardnerError, match="the teacher finds nothing in"):
+        choose_text(TEACHER, bare)
+
+
+def test_vectors_are_learnt_beside_tags() -> None:
+    cut = lower_layers(Model(TEACHER.tagger, TEACHER.params), 1)
+    texts = [Sentence(s.tokens) for s in TEXTS[:5]]
+    stores = TEACHER.tagger.store(texts), cut.tagger.store(texts)
+    lesson = _Lesson(TEACHER.tagger, TEACHER.params, stores[0], cut.tagger, stores[1], HOW, True)
+    rows = torch.arange(5)
+    widths = lesson.widths(rows.numpy())
+    loss = lesson.loss(cut.params, rows, widths)
+    told = lesson.loss(cut.params, rows, widths)  # of what was said, in half precision
+    assert told.item() == pytest.approx(loss.item(), rel=1e-3)
+    heads, words = len(TEACHER.tagger.tag_sets), sum(map(len, texts))
+    tags = replace(lesson, cut=False, heard={}).loss(cut.params, rows, widths)
+    apart = 0.0
+    for row in range(5):
+        one = lesson.widths(np.array([row]))
+        pair = [
+            model.encoder(params, store.batch(torch.tensor([[row]]), width), SCORING).words[0, 0]
+            for model, params, store, width in (
+                (TEACHER.tagger, TEACHER.params, stores[0], one[0]),
+                (cut.tagger, cut.params, stores[1], one[1]),
+            )
+        ]
+        length = len(texts[row])
+        apart += float((pair[0][:length] - pair[1][:length]).square().mean(-1).sum())
+    wanted = tags.item() * heads + apart / words
+    assert loss.item() == pytest.approx(wanted, rel=5e-3)  # the student computes in bfloat16
 
 
 def test_the_loss_is_the_cross_entropy_of_the_marginals() -> None:
@@ -161,6 +249,11 @@ def test_the_rate_rises_and_falls() -> None:
 
 def test_what_cannot_be_taught_is_one_clear_line() -> None:
     other = SMALL.tagger(TEXTS, (TagSet("X", ("X",)),))
+    with pytest.raises(HardnerError, match="has 2 layers, so its student has 1 to 1"):
+        lower_layers(Model(TEACHER.tagger, TEACHER.params), 2)
+    bilstm = predictor("bilstm")
+    with pytest.raises(HardnerError, match="only hardner's own transformer can be cut off"):
+        lower_layers(Model(bilstm.tagger, bilstm.params), 1)
     with pytest.raises(HardnerError, match="must have the teacher's heads"):
         distil_tagger((TEACHER.tagger, TEACHER.params), other, TEXTS, Distillation(steps=1))
     long = [Sentence(("a",) * (_LONGEST + 1)), Sentence(())]

@@ -35,7 +35,8 @@ from hardner.model.describe import load_model, parameter_shapes, save_model
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.tagger import Model
 from hardner.schemes import TagSet
-from hardner.tag.added_heads import add_heads
+from hardner.tag.added_heads import KeptSentence, add_heads
+from hardner.tag.heads import origin_of, rename_labels
 from hardner.tag.predictor import Predictor
 from hardner.types import Document, Sentence, Span
 
@@ -310,6 +311,62 @@ def test_adapting_again_with_more_sentences_starts_afresh(elsewhere, tmp_path, m
     assert all(torch.equal(p, fresh.params[n]) for n, p in found.params.items())
     others = adapt_predictor(first, DRUGS[6:]).report  # it has not seen these
     assert others.known is not None and not any("afresh" in note for note in others.notes)
+
+
+def test_new_sentences_alone_are_learnt_beside_those_that_the_model_keeps(
+    elsewhere, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("hardner.tag.predictor.BUNDLED_START", elsewhere[0])
+    start = replace(known(), start=elsewhere[0])
+    part = replace(DRUGS[5], spans=(), state="partial", rejected=(Span(0, 1, "Drug"),))
+    start.adapt([*DRUGS[:5], part], keep_sentences=True).save(tmp_path / "first")
+    first = Predictor.load(tmp_path / "first")
+    mended = replace(DRUGS[1], spans=DRUGS[1].spans[1:])  # what is new is right
+    found = first.adapt([*DRUGS[6:], mended], continued=True)
+    assert found.report.notes.count("learnt afresh, with 5 sentences that the model has kept") == 1
+    assert found.report.known is None  # its own Drug cannot judge these
+    fresh = start.adapt([DRUGS[0], mended, *DRUGS[2:5], part, *DRUGS[6:]])
+    assert found.params.keys() == fresh.params.keys()
+    assert all(torch.equal(p, fresh.params[n]) for n, p in found.params.items())
+    assert found.report.expected == fresh.report.expected
+    found.save(tmp_path / "second")  # it keeps all of them, under a new name as well
+    second = rename_labels(Predictor.load(tmp_path / "second"), {"Drug": "Medicine"})
+    kept = origin_of(second, "Medicine").kept
+    assert {s.tokens for s in kept} == {s.tokens for s in DRUGS}
+    assert [s.rejected for s in kept if s.partial] == [((0, 1),)]
+    again = second.adapt(renamed([DRUGS[5]], "Medicine"), continued=True)
+    assert again.report.sentences == 9  # labelled to its end, it is no part any more
+
+
+def test_other_types_stay_as_they_are_when_one_is_continued(elsewhere, tmp_path, monkeypatch):
+    monkeypatch.setattr("hardner.tag.predictor.BUNDLED_START", elsewhere[0])
+    start = replace(known(), start=elsewhere[0])
+    both = [replace(s, spans=(*s.spans, Span(0, 1, "First"))) for s in DRUGS]
+    first = start.adapt(both[:6], keep=True, keep_sentences=True)
+    found = first.adapt(DRUGS[6:], continued=True)
+    assert sorted(found.labels) == ["Drug", "First", "Gene", "Species"]
+    others = ("First", "Gene", "Species")
+    assert spans_of(found, GENES, *others) == spans_of(first, GENES, *others)
+    assert origin_of(found, "Drug").sentences == 9
+    assert origin_of(found, "First").sentences == 6
+    with pytest.raises(HardnerError, match="Drug and First were learnt from different sentences"):
+        found.adapt(both[6:], continued=True)
+    joint = first.adapt(both[6:], continued=True)
+    assert (joint.report.sentences, len(joint.report.learnt)) == (9, 2)
+
+
+def test_what_cannot_be_continued_says_why(elsewhere):
+    start = replace(known(), start=elsewhere[0])
+    with pytest.raises(HardnerError, match="the model has no label 'Drug'"):
+        start.adapt(DRUGS, continued=True)
+    with pytest.raises(HardnerError, match="does not hold the sentences that Gene was learnt"):
+        start.adapt(GENES, continued=True)
+    bare = known().adapt(DRUGS[:6], keep_sentences=True)
+    with pytest.raises(HardnerError, match="the encoder that this model began with is not there"):
+        bare.adapt(DRUGS[6:], continued=True)
+    for span in ((0, 4), (2, 2), (1,)):
+        with pytest.raises(HardnerError, match="of a sentence of 3 tokens"):
+            KeptSentence(("a", "b", "c"), (span,))
 
 
 def test_a_model_that_cannot_start_afresh_says_so():

@@ -116,6 +116,37 @@ def test_any_labelled_format(
     assert (code, "Device: 20 sentences" in said) == (0, True), err
 
 
+def test_new_sentences_alone(
+    call: Command, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hardner.tag.predictor.BUNDLED_START", model)
+    replace(known(), start=model).save(start := tmp_path / "start")
+    for name, some in (("old", DRUGS[:6]), ("new", DRUGS[6:])):
+        write([Document("d", "", sentences=some)], tmp_path / f"{name}.tsv", report=Report())
+    old, new, first = tmp_path / "old.tsv", tmp_path / "new.tsv", tmp_path / "first"
+    code, _, err = call("adapt", old, "--model", start, "--out", first, "--keep-sentences")
+    assert code == 0, err
+    assert "; the folder holds the sentences" in call("model", "show", first)[1]
+    code, said, err = call("adapt", new, "--model", first, "--continue", "--out", tmp_path / "two")
+    assert (code, said.splitlines()[0].split(",")[0]) == (0, "Drug: 9 sentences")
+    assert "warning: learnt afresh, with 6 sentences that the model has kept\n" in err
+    assert "cannot judge" not in err
+    code, _, err = call("adapt", new, "--continue", "--out", tmp_path / "three")
+    assert (code, "--continue goes on with a model of yours" in err) == (1, True)
+    call("adapt", old, "--model", start, "--out", tmp_path / "bare")
+    code, _, err = call(
+        *("adapt", new, "--model", tmp_path / "bare", "--continue"), "--out", tmp_path / "four"
+    )
+    assert (code, "with --keep-sentences for the next time" in err) == (1, True)
+    assert not (tmp_path / "four").exists()
+    assert "sentences" not in call("model", "diff", first, tmp_path / "bare")[1]
+    assert call("model", "forget", first, "--out", tmp_path / "shared")[0] == 0
+    assert "the folder holds the sentences" not in call("model", "show", tmp_path / "shared")[1]
+    word = max(DRUGS[0].tokens, key=len)
+    texts = [(tmp_path / n / "config.json").read_text("utf-8") for n in ("first", "shared")]
+    assert [f'"{word}"' in text for text in texts] == [True, False]
+
+
 def test_one_sentence(call: Command, model: Path, tmp_path: Path) -> None:
     one = conll(tmp_path / "one.tsv", "a stent/B-Device was placed")
     code, said, err = call("adapt", one, "--out", tmp_path / "m", "--model", model)

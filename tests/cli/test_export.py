@@ -115,19 +115,22 @@ def test_a_small_model_is_taught(call: Command, tmp_path: Path, named: str) -> N
     out = tmp_path / "small"
     model = folder("transformer")
     given = (text, "--model", model) if named == "option" else (model, text)
-    options = ("--steps", 3, "--batch", 8, "--hidden", 8, "--device", "cpu")
+    size = ("--hidden", 8) if named == "option" else ("--layers", 1)
+    options = ("--steps", 3, "--batch", 8, *size, "--device", "cpu")
     code, said, err = call("distil", *given, "--out", out, *options)
     assert (code, said) == (0, "")
     found = re.search(
-        r"taught by (\d+) sentences; F1 0\.\d+ against the teacher's own mentions in (\d+) others",
+        r"taught with (\d+) sentences; F1 0\.\d+ against the teacher's own \d+ mentions in (\d+) "
+        r"others; \d+\.\d times as fast",
         err,
     )
     assert found
     taught, held = map(int, found.groups())
-    assert 1 <= held <= -(-(taught + held) // 20)
+    assert 1 <= held <= -(-(taught + held) // 10)
     small = hardner.load(out)
     assert small.labels == predictor("transformer").labels
-    assert small.tagger.encoder.hidden == 8
+    encoder = small.tagger.encoder
+    assert encoder.hidden == 8 if named == "option" else encoder.transformer.layers == 1
 
 
 def test_one_model_teaches_from_some_text(call: Command, tmp_path: Path) -> None:
@@ -137,3 +140,10 @@ def test_one_model_teaches_from_some_text(call: Command, tmp_path: Path) -> None
     assert "there is no text to learn from" in err
     code, _, err = call("distil", model, "a.txt", "--model", model, "--out", tmp_path / "small")
     assert code == 1 and "two models" in err
+    text = tmp_path / "a.txt"
+    text.write_text("One.", "utf-8")
+    out = ("--out", tmp_path / "small")
+    code, _, err = call("distil", model, text, *out, "--hidden", 8, "--layers", 1)
+    assert code == 1 and "--hidden is of a BiLSTM" in err
+    code, _, err = call("distil", model, text, *out, "--layers", 9)
+    assert code == 1 and "its student has 1 to 1" in err

@@ -115,6 +115,9 @@ def test_the_bundled_model_has_a_name(call: Command, gold: Path) -> None:
         (("{model}", "{gold}", "--threshold", "Gene=x"), 2, "'Gene=x' is no score from 0 to 1"),
         (("{model}", "{gold}", "--min-precision", "0.9"), 1, "nothing is known of the precision"),
         (("{model}", "{gold}", "--encoding", "zip"), 2, "'zip' is no encoding of text"),
+        (("{model}", "{gold}", "--map", "DRUG"), 2, "'DRUG' is not of the form ITS=OURS"),
+        (("{model}", "{gold}", "--map", "A=Gene"), 1, "labelled 'A'; it has Chemical, Species"),
+        (("{model}", "{gold}", "--map", "Species=Beast"), 1, "the model has no label 'Beast'"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -124,6 +127,27 @@ def test_mistakes_are_one_line(
     ended, out, err = call("score", *filled)
     assert (ended, out, err.count("\n")) == (code, "", 1)
     assert said in err
+
+
+def test_other_names_of_types(call: Command, gold: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    names = {"Chemical": "DRUG", "Species": "Organism"}
+    write(
+        (
+            replace(d, entities=tuple(replace(e, label=names[e.label]) for e in d.entities))
+            for d in GOLD
+        ),
+        other,
+    )
+    code, _, err = call("score", MODEL, other)
+    assert code == 1
+    assert "DRUG (3), Organism (3)" in err and "--map ITS=OURS" in err
+    pairs = ("--map", "DRUG=Chemical", "--map", "Organism=Species", "--json")
+    wanted = json.loads(call("score", MODEL, gold, "--json")[1])["labels"]
+    code, out, _ = call("score", MODEL, other, *pairs)
+    assert (code, json.loads(out)["labels"]) == (0, wanted)
+    wanted = json.loads(call("compare", MODEL, MODEL, gold, "--json")[1])["labels"]
+    assert json.loads(call("compare", MODEL, MODEL, other, *pairs)[1])["labels"] == wanted
 
 
 def test_evaluate_points_to_score(call: Command, gold: Path) -> None:

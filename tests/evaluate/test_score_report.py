@@ -210,6 +210,26 @@ def test_data_of_any_kind() -> None:
     assert by_sentence.unit == "document"  # each sentence is on its own
 
 
+def test_several_labels_of_the_data_may_be_one_of_the_models() -> None:
+    entities = (
+        Entity(0, 7, "DRUG", "Aspirin"),
+        Entity(0, 7, "SALT", "Aspirin"),  # the same mention, once it is named alike
+        Entity(29, 33, "Species", "mice"),
+        Entity(1, 3, "SALT", "sp"),  # cuts a token
+    )
+    model = models.predictor()
+    names = {"DRUG": "Chemical", "SALT": "Chemical"}
+    report = model.score([Document("d", TEXT, entities)], label_map=names)
+    rows = {row["label"]: row for row in report.to_records()}
+    assert rows["Chemical"]["mentions"] == 2  # the one that cuts a token is missed
+    assert rows["Species"]["mentions"] == 1
+    plain = [replace(e, label=names.get(e.label, e.label)) for e in entities]
+    same = model.score([Document("d", TEXT, (plain[0], *plain[2:]))])
+    assert same.to_records() == report.to_records()
+    changes = model.compare(model, [Document("d", TEXT, entities)], label_map=names)
+    assert [row.label for row in changes.labels] == [row.label for row in report.labels]
+
+
 @pytest.mark.parametrize(
     ("given", "labels", "said"),
     [

@@ -1,6 +1,7 @@
 """ONNX models: the graph says what torch says, and the folder is a model as any other."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from hardner.export.onnx import onnx_graph, to_onnx
 from hardner.model.graph import EMISSIONS, PIECES, PLACES, WORDS
 from hardner.model.layers import SCORING, mask_of
 from hardner.model.transformer import in_windows
+from hardner.tag.added_heads import KeptSentence, Origin
 from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
@@ -73,6 +75,20 @@ def test_a_folder_tags_as_it_did(kind: str, quantised: bool, tmp_path: Path) -> 
     if not quantised:
         found = [(e.start, e.end, e.label) for e in predictor(kind)(TEXT)]
         assert [(e.start, e.end, e.label) for e in again(TEXT)] == found
+
+
+def test_sentences_that_a_model_keeps_are_not_exported(tmp_path: Path) -> None:
+    model = predictor("transformer")
+    kept = Origin(kept=(KeptSentence(("A", "secret", "stent"), ((2, 3),)),))
+    model = replace(model, origins={model.tagger.domains[0]: kept})
+    for name, one in (("own", model), ("onnx", to_onnx(model))):
+        one.save(tmp_path / name)
+    held = {path.parent.name for path in tmp_path.rglob("*") if b"secret" in _bytes(path)}
+    assert held == {"own"}
+
+
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
 
 
 @pytest.mark.parametrize("quantised", [False, True])

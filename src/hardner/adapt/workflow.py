@@ -13,6 +13,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from hardner.adapt.adapter import Adapter, adapters_for, average_params
+from hardner.adapt.continuation import with_kept_sentences
 from hardner.adapt.examples import (
     Examples,
     LabelledData,
@@ -31,7 +32,7 @@ from hardner.adapt.self_training import usable_sentences
 from hardner.errors import HardnerError
 from hardner.formats import Report
 from hardner.model.tagger import Model
-from hardner.tag.added_heads import Origin
+from hardner.tag.added_heads import KeptSentence, Origin
 from hardner.tag.heads import Heads, data_hash, today, versions
 from hardner.tag.predictor import Predictor
 from hardner.types import Progress, Sentence
@@ -55,6 +56,8 @@ def adapt_predictor(
     *,
     unlabelled: UnlabelledData | None = None,
     keep: bool = False,
+    keep_sentences: bool = False,
+    continued: bool = False,
     folds: int = FOLDS,
     seed: int = 0,
     force: bool = False,
@@ -71,6 +74,10 @@ def adapt_predictor(
         unlabelled: More of the same kind of text, to learn from as well. What is expected is
             measured without it.
         keep: Whether the predictor's own labels stay; they are then found exactly as before.
+        keep_sentences: Whether the model folder will hold the sentences, so that learning can be
+            continued with others.
+        continued: Whether to learn labels of the predictor afresh from the sentences that it has
+            kept and from those given. Its other labels stay.
         folds: Of the cross-validation.
         seed: The same gives the same outcome.
         force: Whether a label that the predictor finds better as it is may be adapted to.
@@ -81,7 +88,8 @@ def adapt_predictor(
     Raises:
         AdaptationRefused: The outcome would do harm: no label can be learnt.
     """
-    run = _Run.of(predictor, labelled, labels, unlabelled, keep, seed, force)
+    how = _How(keep or continued, keep_sentences or continued, continued, seed, force)
+    run = _Run.of(predictor, labelled, labels, unlabelled, how)
     begun = [(adapter, run.sample_for(adapter)) for adapter in run.adapters]
     on_step = _counter(on_progress, sum(count_steps(*pair, folds) for pair in begun))
     fits = []
@@ -102,6 +110,16 @@ def adapt_predictor(
     return result
 
 
+class _How(NamedTuple):
+    """What is asked of an adaptation, as `adapt_predictor` describes it."""
+
+    keep: bool
+    keep_sentences: bool
+    continued: bool
+    seed: int
+    force: bool
+
+
 class _Run(NamedTuple):
     """What an adaptation is given, and what is known before it begins."""
 
@@ -113,9 +131,7 @@ class _Run(NamedTuple):
     own: PriorScores
     settled: list[TypeReport]
     """Of labels that there is nothing to learn of."""
-    keep: bool
-    seed: int
-    force: bool
+    how: _How
     notes: tuple[str, ...]
     began: float
 
@@ -126,14 +142,15 @@ class _Run(NamedTuple):
         labelled: LabelledData,
         labels: Labels,
         unlabelled: UnlabelledData | None,
-        keep: bool,
-        seed: int,
-        force: bool,
+        how: _How,
     ) -> "_Run":
         """Read what is given, and see what the predictor makes of it as it is."""
         began, report = time.perf_counter(), Report()
         given = examples(read_labelled(labelled, labels, report=report), labels)
-        there = [label for label in given.labels if keep and label in predictor.labels]
+        if how.continued:
+            given = with_kept_sentences(predictor, given)
+        stay = how.keep and not how.continued
+        there = [label for label in given.labels if stay and label in predictor.labels]
         settled = [_kept_as_told(given, label) for label in there]
         if len(there) == len(given.labels):
             taken = f"the model finds {there[0]!r} already"
@@ -143,19 +160,18 @@ class _Run(NamedTuple):
         text: tuple[Sentence, ...] = ()
         notes = [*report.lines(), *given.notes]
         if unlabelled is not None:
-            text = _unlabelled(read_unlabelled(unlabelled), given, predictor.device, seed)
+            text = _unlabelled(read_unlabelled(unlabelled), given, predictor.device, how.seed)
             if not text:
                 notes.append("the unlabelled text holds no sentence that can be learnt from")
-        notes += own.leaks(predictor, given)
+        if not how.continued:  # else it is what was asked for
+            notes += own.leaks(predictor, given)
         adapters = adapters_for(predictor, given.labels, own.best)
-        return cls(
-            predictor, given, text, adapters, own, settled, keep, seed, force, tuple(notes), began
-        )
+        return cls(predictor, given, text, adapters, own, settled, how, tuple(notes), began)
 
     def sample_for(self, adapter: Adapter) -> Sample:
         """What an adapter learns from: all sentences, with the mentions of its own labels."""
         own = self.given.only({label for tag_set in adapter.tag_sets for label in tag_set.labels})
-        return Sample(own.sentences, (self.seed,), self.text, partial=own.partial)
+        return Sample(own.sentences, (self.how.seed,), self.text, partial=own.partial)
 
     def result(self, fits: Sequence[Fit], *, early: bool = False) -> AdaptationResult | None:
         """The predictor of all labels that can be learnt, and the report.
@@ -163,7 +179,7 @@ class _Run(NamedTuple):
         ``early`` is before cross-validation; where no label can be learnt it is then None.
         """
         labels = frozenset(self.predictor.labels)
-        judge = Judge(self.given, self.own, labels, self.seed, self.force)
+        judge = Judge(self.given, self.own, labels, self.how.seed, self.how.force)
         judged = [judge.of(fit) for fit in fits]
         every = [one.report for own in judged for one in own]
         if not any(row.outcome == "learnt" for row in every):
@@ -184,11 +200,10 @@ class _Run(NamedTuple):
         self, fits: Sequence[Fit], judged: Sequence[Sequence[JudgedHead]], report: AdaptationReport
     ) -> Predictor:
         """One predictor of the predictor's own labels that stay and of those that were learnt."""
-        stay = [
-            head
-            for head, tag_set in enumerate(self.predictor.tagger.tag_sets)
-            if self.keep or not report.kept.isdisjoint(tag_set.labels)
-        ]
+        every = frozenset(self.predictor.labels)
+        wanted = every - report.learnt if self.how.keep else report.kept
+        tag_sets = self.predictor.tagger.tag_sets
+        stay = [head for head, own in enumerate(tag_sets) if not wanted.isdisjoint(own.labels)]
         parts = [Heads.of(self.predictor).take(stay)] if stay else []
         for (adapter, _, params, _), own in zip(fits, judged, strict=True):
             rows = [(t.domain, one) for t, one in zip(adapter.tag_sets, own, strict=True)]
@@ -224,13 +239,18 @@ class _Run(NamedTuple):
             unlabelled=report.unlabelled,
             began=f"{name}, F1 {f1:.2f} as it was, and {encoder}" if begun else encoder,
             beside=tuple(label for label in self.given.labels if label != row.label),
-            seed=self.seed,
+            seed=self.how.seed,
             recipe=json.loads(json.dumps(recipe)),
             date=today(),
             versions=versions(),
             expected=(expected.value, expected.low, expected.high) if expected else (),
             notes=row.notes,
+            kept=self._kept(row.label) if self.how.keep_sentences else (),
         )
+
+    def _kept(self, label: str) -> tuple[KeptSentence, ...]:
+        own = self.given.only([label])
+        return tuple(KeptSentence.of(s) for s in (*own.sentences, *own.partial))
 
 
 def _refusal(types: Sequence[TypeReport]) -> AdaptationRefused:

@@ -76,6 +76,21 @@ def adapt_command(
     keep: Annotated[
         bool, Option("--keep", "--add", help="Keep the types that the model finds already.")
     ] = False,
+    continued: Annotated[
+        bool,
+        Option(
+            "--continue",
+            help="Learn types of the model afresh, from LABELLED and the sentences that it keeps.",
+        ),
+    ] = False,
+    keep_sentences: Annotated[
+        bool,
+        Option(
+            "--keep-sentences",
+            help="Store the labelled sentences in DIR, for --continue; whoever gets the folder can "
+            "read them.",
+        ),
+    ] = False,
     seed: SEED_OPTION = 0,
     force: Annotated[
         bool, Option("--force", help="Replace a model in DIR, and accept a result that is worse.")
@@ -92,7 +107,9 @@ def adapt_command(
     code 3 says so. If none is left, nothing is written. With --add, the model's own types are found
     exactly as before; tagging takes a second pass for the new ones. With --unlabelled, a first
     model tags some of that text and a second one learns from it too; the expected F1 is measured
-    without. DIR is usable before cross-validation ends: Ctrl-C then keeps the model.
+    without. With --continue, LABELLED holds new sentences alone: what the model has kept of earlier
+    ones (--keep-sentences) is learnt from beside them, and its other types stay as they are. DIR is
+    usable before cross-validation ends: Ctrl-C then keeps the model.
 
     Examples:
 
@@ -101,6 +118,8 @@ def adapt_command(
     - `hardner adapt devices.tsv --out device-model --test more.tsv --unlabelled abstracts.txt`
     - `hardner adapt brat-folder/ --label Device --label Drug --add --out larger-model --json`
     - `hardner adapt devices.tsv answers.jsonl --out device-model` (after `hardner review`)
+    - `hardner adapt devices.tsv --out model-of-may --keep-sentences`
+    - `hardner adapt more.tsv --model model-of-may --continue --out model-of-june`
     """
     from hardner.adapt.report import AdaptationRefused
     from hardner.adapt.workflow import adapt_predictor
@@ -111,6 +130,8 @@ def adapt_command(
     with warnings_on_stderr():
         try:
             check_model_folder(out, force)
+            if continued and model is None:
+                raise HardnerError("--continue goes on with a model of yours; name it: --model DIR")
             given = _labelled(labelled, label, source_format, encoding)
             tested = _tested(test, given.labels, source_format, encoding) if test else None
             more = _unlabelled(unlabelled, source_format, encoding) if unlabelled else None
@@ -131,6 +152,8 @@ def adapt_command(
                     given.labels,
                     unlabelled=more,
                     keep=keep,
+                    keep_sentences=keep_sentences,
+                    continued=continued,
                     seed=seed,
                     force=force,
                     on_progress=told,

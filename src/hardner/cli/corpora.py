@@ -131,7 +131,8 @@ def example_command(
     """Write the example files that the help and the documentation use.
 
     They are 20 labelled sentences about medical devices, 64 more to test on, an abstract to tag,
-    and the tiny corpora of the Python examples.
+    twenty case reports with three types as BRAT writes them, and the tiny corpora of the Python
+    examples.
 
     Examples:
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from typer import Argument, Option
 
 from hardner.cli.common import PlainCommand, check_model_folder, plain_table, print_json, say
-from hardner.cli.model_types import diff, drop, merge, rename, threshold
+from hardner.cli.model_types import diff, drop, forget, merge, rename, threshold
 from hardner.cli.options import FORCE_OPTION, JSON_OPTION
 from hardner.errors import HardnerError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ABOUT = "Inspect and compare models, and change which types they find."
 model_app = typer.Typer(help=ABOUT, no_args_is_help=True)
-for _command in (drop, rename, merge, diff, threshold):
+for _command in (drop, rename, merge, diff, threshold, forget):
     model_app.command(cls=PlainCommand)(_command)
 
 
@@ -176,10 +176,11 @@ def _type_line(label: str, origin: dict[str, Any] | None) -> str:
     if origin["expected"]:
         f1, low, high = origin["expected"]
         expected = f"{f1:.2f} ({low:.2f} to {high:.2f})"
+    kept = "; the folder holds the sentences" if origin["kept"] else ""
     versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
     return (
         f"{label}: learnt on {origin['date']} from {held}, expected F1 {expected}; began with "
-        f"{origin['began']}; data {origin['data'][:12]}; {versions}"
+        f"{origin['began']}; data {origin['data'][:12]}; {versions}{kept}"
     )
 
 

@@ -1,4 +1,4 @@
-"""``hardner model drop``, ``rename``, ``merge``, ``diff`` and ``threshold``: types of models."""
+"""``hardner model drop``, ``rename``, ``merge``, ``forget``, ``diff``, ``threshold``: types."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ from hardner.cli.options import (
     MIN_PRECISION_OPTION,
     THRESHOLD_OPTION,
     chosen_min_score,
+    split_pairs,
 )
 
 if TYPE_CHECKING:
@@ -53,12 +54,7 @@ def rename(
     """
     from hardner.tag.heads import rename_labels
 
-    pairs = {}
-    for name in names:
-        old, equals, new = name.partition("=")
-        if not equals or not new:
-            raise typer.BadParameter(f"{name!r} is not of the form OLD=NEW")
-        pairs[old] = new
+    pairs = split_pairs(names, "OLD=NEW")
     _write(rename_labels(_loaded(folder, out, force), pairs), out)
 
 
@@ -101,6 +97,20 @@ def merge(
     if len(folders) < 2:
         raise typer.BadParameter("name two models or more")
     _write(merge_models([_loaded(folder, out, force) for folder in folders]), out)
+
+
+def forget(folder: FOLDER, out: OUT, force: FORCE_OPTION = False) -> None:
+    """Write a model without the sentences that adapt --keep-sentences has stored in it.
+
+    What it finds stays the same. Do so before the folder goes to people who may not read them.
+
+    Examples:
+
+    - `hardner model forget my-model --out model-to-share`
+    """
+    from hardner.tag.heads import forget_sentences
+
+    _write(forget_sentences(_loaded(folder, out, force)), out)
 
 
 def diff(

@@ -26,6 +26,22 @@ def split_labels(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(part.strip() for part in text.split(","))
 
 
+def split_pairs(texts: Iterable[str], form: str) -> dict[str, str]:
+    """Names and what they become, each given as two with an equals sign between them."""
+    pairs = {}
+    for text in texts:
+        old, _, new = text.partition("=")
+        if not old.strip() or not new.strip():
+            raise typer.BadParameter(f"{text!r} is not of the form {form}")
+        pairs[old.strip()] = new.strip()
+    return pairs
+
+
+def _check_map(texts: list[str] | None) -> list[str] | None:
+    split_pairs(texts or (), "ITS=OURS")
+    return texts
+
+
 class EngineChoice(StrEnum):
     """Where the work is done; the output is the same."""
 
@@ -73,6 +89,16 @@ TARGET_SCHEME_OPTION = Annotated[
 ]
 LABELS_OPTION = Annotated[
     str | None, Option(metavar="A,B,...", callback=_check_labels, help="Only these types.")
+]
+MAP_OPTION = Annotated[
+    list[str] | None,
+    Option(
+        "--map",
+        metavar="ITS=OURS",
+        callback=_check_map,
+        help="Name of a type in LABELLED, and the model's name for it (DISEASE=Disease); may be "
+        "repeated.",
+    ),
 ]
 DEVICE_OPTION = Annotated[
     str, Option(metavar="DEVICE", help="cpu, cuda, or auto: cuda if there is a GPU, else cpu.")

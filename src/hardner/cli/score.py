@@ -17,11 +17,13 @@ from hardner.cli.options import (
     ENCODING_OPTION,
     JSON_OPTION,
     LABELS_OPTION,
+    MAP_OPTION,
     MIN_PRECISION_OPTION,
     SOURCE_FORMAT_OPTION,
     THRESHOLD_OPTION,
     chosen_min_score,
     split_labels,
+    split_pairs,
 )
 from hardner.errors import FileError, HardnerError
 from hardner.files import shown_path
@@ -45,6 +47,7 @@ def score_command(
     source_format: SOURCE_FORMAT_OPTION = None,
     encoding: ENCODING_OPTION = None,
     labels: LABELS_OPTION = None,
+    label_map: MAP_OPTION = None,
     threshold: THRESHOLD_OPTION = None,
     min_precision: MIN_PRECISION_OPTION = None,
     partial: Annotated[
@@ -72,6 +75,7 @@ def score_command(
     - `hardner score device-model examples/devices-test.jsonl`
     - `hardner score device-model brat-folder/ --labels Device --partial --html worst.html -n 50`
     - `hardner score bundled test.tsv --threshold Gene=0.8 --json`
+    - `hardner score bundled test.jsonl --map DISEASE=Disease --map SYNDROME=Disease`
     """
     from hardner.evaluate.own_data import find_in
     from hardner.evaluate.score_report import SCORE_LEVEL, score_data
@@ -82,7 +86,7 @@ def score_command(
         predictor = _loaded(model, device)
         if least is not None:
             predictor = predictor.with_thresholds(least)
-        data = _gold(labelled, [predictor], wanted, source_format, encoding)
+        data = _gold(labelled, [predictor], wanted, label_map, source_format, encoding)
         found = find_in(data, predictor, on_progress)
     report = score_data(data, found, partial=partial)
     worst = report.worst(count)
@@ -121,6 +125,7 @@ def compare_command(
     source_format: SOURCE_FORMAT_OPTION = None,
     encoding: ENCODING_OPTION = None,
     labels: LABELS_OPTION = None,
+    label_map: MAP_OPTION = None,
     count: Annotated[int, Option("-n", min=0, help="Changes of each kind to show.")] = 3,
     device: DEVICE_OPTION = "auto",
     as_json: JSON_OPTION = False,
@@ -141,7 +146,7 @@ def compare_command(
 
     with _tagging() as on_progress:
         both = [_loaded(one, device) for one in (model, other)]
-        data = _gold(labelled, both, split_labels(labels), source_format, encoding)
+        data = _gold(labelled, both, split_labels(labels), label_map, source_format, encoding)
         found = [find_in(data, one, on_progress) for one in both]
     report = compare_data(data, *found)
     if as_json:
@@ -191,14 +196,16 @@ def _gold(
     labelled: str,
     models: "Sequence[Predictor]",
     labels: Sequence[str] | None,
+    pairs: Sequence[str] | None,
     format: str | None,
     encoding: str | None,
 ) -> "GoldData":
     from hardner.evaluate.own_data import read_gold
 
-    report = Report()
+    report, names = Report(), split_pairs(pairs or (), "ITS=OURS")
+    read = {"format": format, "encoding": encoding}
     try:
-        data = read_gold(labelled, models, labels, format=format, encoding=encoding, report=report)
+        data = read_gold(labelled, models, labels, label_map=names, report=report, **read)
     except FileError:
         raise
     except HardnerError as error:

@@ -7,7 +7,7 @@ mentions of the data.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -67,6 +67,7 @@ def read_gold(
     models: Sequence[Predictor],
     labels: Collection[str] | None = None,
     *,
+    label_map: Mapping[str, str] | None = None,
     format: str | None = None,
     encoding: str | None = None,
     report: Report | None = None,
@@ -76,7 +77,9 @@ def read_gold(
     Args:
         given: A path, or sentences, documents and pairs of a text and its mentions.
         models: Those to be judged.
-        labels: What to judge; by default, what both the data and all models have.
+        labels: What to judge, as the models name it; by default, what both the data and all
+            models have.
+        label_map: The models' names of labels that the data names otherwise.
         format: Of a path.
         encoding: Of a path, UTF-8 by default.
         report: Where to count what a file's reader leaves out.
@@ -84,6 +87,8 @@ def read_gold(
     report = Report() if report is None else report
     items = labelled_items(given, format=format, encoding=encoding, report=report)
     every = [own for number, item in enumerate(items) for own in _gold_sentences(item, number)]
+    if label_map:
+        every = _mapped(every, label_map, models)
     held = [own for own in every if own.sentence.is_done]
     if not held:
         raise HardnerError("there is no labelled sentence to score on")
@@ -120,6 +125,27 @@ def _gold_sentences(item: Sentence | Document, number: int) -> Iterator[GoldSent
         yield GoldSentence(row, name, text, start, offsets, tuple(unheld.get(place, ())))
 
 
+def _mapped(
+    every: Sequence[GoldSentence], label_map: Mapping[str, str], models: Sequence[Predictor]
+) -> list[GoldSentence]:
+    """The sentences with the models' names of labels; several of the data may become one."""
+    held = {span.label for own in every for span in own.sentence.spans}
+    held.update(entity.label for own in every for entity in own.unheld)
+    if missing := sorted(label_map.keys() - held):
+        there = ", ".join(sorted(held)) or "none"
+        raise HardnerError(f"no mention of the data is labelled {missing[0]!r}; it has {there}")
+    for model in models:
+        model.check_labels(set(label_map.values()))
+
+    def named(own: GoldSentence) -> GoldSentence:
+        spans = (s._replace(label=label_map.get(s.label, s.label)) for s in own.sentence.spans)
+        sentence = replace(own.sentence, spans=tuple(dict.fromkeys(spans)))
+        unheld = (replace(e, label=label_map.get(e.label, e.label)) for e in own.unheld)
+        return replace(own, sentence=sentence, unheld=tuple(unheld))
+
+    return [named(own) for own in every]
+
+
 def _without_document(sentence: Sentence, name: str) -> GoldSentence:
     """A sentence that is known by its tokens alone."""
     starts = accumulate((len(token) + 1 for token in sentence.tokens), initial=0)
@@ -148,7 +174,7 @@ def _judged(
         theirs = ", and another model ".join(", ".join(model.labels) for model in models)
         raise HardnerError(
             f"no label of the data is one of every model's: the data has {listed or 'none'}, "
-            f"the model {theirs}"
+            f"the model {theirs}; a label map says which are the same (--map ITS=OURS)"
         )
     notes = []
     if unknown := sorted(counts.keys() - set(judged)):

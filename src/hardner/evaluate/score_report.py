@@ -174,6 +174,7 @@ def score_predictor(
     labelled: LabelledData,
     labels: Collection[str] | None = None,
     *,
+    label_map: Mapping[str, str] | None = None,
     partial: bool = False,
     on_progress: Progress | None = None,
 ) -> ScoreReport:
@@ -183,10 +184,12 @@ def score_predictor(
         predictor: It tags as it always does, with its thresholds.
         labelled: A file in any format, or sentences, documents or pairs of a text and its mentions.
         labels: Those to score; by default, all that both the data and the predictor have.
+        label_map: The predictor's names of labels that the data names otherwise, such as
+            ``{"DISEASE": "Disease"}``; several may become one.
         partial: Whether to count partial matches as well (extra ``hardner[partial]``).
         on_progress: Called with the sentences that are tagged and those in all.
     """
-    data = read_gold(labelled, [predictor], labels)
+    data = read_gold(labelled, [predictor], labels, label_map=label_map)
     return score_data(data, find_in(data, predictor, on_progress), partial=partial)
 
 
@@ -219,10 +222,11 @@ def compare_predictors(
     labelled: LabelledData,
     labels: Collection[str] | None = None,
     *,
+    label_map: Mapping[str, str] | None = None,
     on_progress: Progress | None = None,
 ) -> ComparisonReport:
     """Compare two predictors on the same labelled data; other arguments are `score_predictor`'s."""
-    data = read_gold(labelled, [before, after], labels)
+    data = read_gold(labelled, [before, after], labels, label_map=label_map)
     size = len(data.sentences)
     found = []
     for number, model in enumerate((before, after)):

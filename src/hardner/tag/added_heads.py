@@ -16,12 +16,47 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.config import Share, Whole
+from hardner.errors import HardnerError
 from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Model, Tagger, copy_of_model
 from hardner.tag.engine import EncodedTexts, Engine
 from hardner.tag.uncertainty import Uncertainty
 from hardner.tag.windows import ScoredMention, Tokens
+from hardner.types import Sentence, Span
+
+
+@dataclass(frozen=True)
+class KeptSentence:
+    """A sentence that a head was learnt from, with the mentions of its one label."""
+
+    tokens: tuple[str, ...]
+    spans: tuple[tuple[Whole, ...], ...] = ()
+    """Start and end of each, in tokens."""
+    rejected: tuple[tuple[Whole, ...], ...] = ()
+    """Of a sentence labelled in part: what is known to be no mention."""
+    partial: bool = False
+
+    def __post_init__(self) -> None:
+        for span in (*self.spans, *self.rejected):
+            if len(span) != 2 or not 0 <= span[0] < span[1] <= len(self.tokens):
+                raise HardnerError(f"a span {span} of a sentence of {len(self.tokens)} tokens")
+
+    @classmethod
+    def of(cls, sentence: Sentence) -> "KeptSentence":
+        """A sentence with the mentions of one label alone."""
+        spans, rejected = (
+            tuple((s.start, s.end) for s in own) for own in (sentence.spans, sentence.rejected)
+        )
+        return cls(sentence.tokens, spans, rejected, not sentence.is_done)
+
+    def labelled(self, label: str) -> Sentence:
+        """The sentence again; the label may have been renamed since."""
+        spans, rejected = (
+            tuple(Span(start, end, label) for start, end in own)
+            for own in (self.spans, self.rejected)
+        )
+        return Sentence(self.tokens, spans, state="partial" * self.partial, rejected=rejected)
 
 
 @dataclass(frozen=True)
@@ -51,6 +86,8 @@ class Origin:
     expected: tuple[Share, ...] = ()
     """F1 by cross-validation, and its interval; empty where nothing was held out."""
     notes: tuple[str, ...] = ()
+    kept: tuple[KeptSentence, ...] = ()
+    """The sentences themselves, where the user wanted the folder to hold them."""
 
 
 def add_heads(model: Model, added: Model) -> Model:

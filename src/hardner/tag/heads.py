@@ -158,6 +158,12 @@ def rename_labels(predictor: Predictor, names: Mapping[str, str]) -> Predictor:
     return Heads.of(predictor).renamed({} if clash else domains, names).in_place_of(predictor)
 
 
+def forget_sentences(predictor: Predictor) -> Predictor:
+    """The predictor without the sentences that it has kept; what is found stays the same."""
+    origins = {name: replace(origin, kept=()) for name, origin in predictor.origins.items()}
+    return replace(predictor, origins=origins)
+
+
 def merge_models(predictors: Sequence[Predictor]) -> Predictor:
     """One predictor with the heads of several that begin with the same kind of encoder.
 
@@ -202,7 +208,7 @@ def differences(one: Predictor, other: Predictor) -> dict[str, dict[str, tuple[A
             found[label] = {"type": ("there" if here else None, "there" if there else None)}
             continue
         origins = [origin_of(model, label) for model in (one, other)]
-        left, right = (asdict(origin) if origin else {} for origin in origins)
+        left, right = (asdict(replace(o, kept=())) if o else {} for o in origins)
         own = {n: (left.get(n), right.get(n)) for n in (left | right)}
         own = {n: pair for n, pair in own.items() if pair[0] != pair[1]}
         first, second = (keep_labels(model, [label]).params for model in (one, other))

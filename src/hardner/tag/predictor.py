@@ -229,6 +229,8 @@ class Predictor(TextTagger):
         labels: "Labels" = None,
         unlabelled: "UnlabelledData | None" = None,
         keep: bool = False,
+        keep_sentences: bool = False,
+        continued: bool = False,
         seed: int = 0,
         force: bool = False,
         on_progress: Progress | None = None,
@@ -247,6 +249,8 @@ class Predictor(TextTagger):
             label if labels is None else labels,
             unlabelled=unlabelled,
             keep=keep,
+            keep_sentences=keep_sentences,
+            continued=continued,
             seed=seed,
             force=force,
             on_progress=on_progress,
@@ -258,6 +262,7 @@ class Predictor(TextTagger):
         labelled: "LabelledData",
         labels: Collection[str] | None = None,
         *,
+        label_map: Mapping[str, str] | None = None,
         partial: bool = False,
         on_progress: Progress | None = None,
     ) -> "ScoreReport":
@@ -267,7 +272,9 @@ class Predictor(TextTagger):
         """
         from hardner.evaluate.score_report import score_predictor
 
-        return score_predictor(self, labelled, labels, partial=partial, on_progress=on_progress)
+        return score_predictor(
+            self, labelled, labels, label_map=label_map, partial=partial, on_progress=on_progress
+        )
 
     def compare(
         self,
@@ -275,6 +282,7 @@ class Predictor(TextTagger):
         labelled: "LabelledData",
         labels: Collection[str] | None = None,
         *,
+        label_map: Mapping[str, str] | None = None,
         on_progress: Progress | None = None,
     ) -> "ComparisonReport":
         """What another predictor does better and worse on labelled data, and how sure that is.
@@ -283,7 +291,9 @@ class Predictor(TextTagger):
         """
         from hardner.evaluate.score_report import compare_predictors
 
-        return compare_predictors(self, other, labelled, labels, on_progress=on_progress)
+        return compare_predictors(
+            self, other, labelled, labels, label_map=label_map, on_progress=on_progress
+        )
 
     def _find(
         self, texts: Sequence[Tokens], heads: Sequence[int], size: int
