@@ -3,9 +3,10 @@
 RUN, of the experiment `bundled`, has a decoder for each type of each corpus. Decoders are linear,
 so that the mean of several is what they say together; those of one kind of mention become one.
 Their scores are then calibrated on devel sentences of the corpora that were not trained on. Of
-START, of the experiment `start`, the encoder is kept: where adaptations begin. OUT gets a folder of
-each, in 8 bits, and one of the decoders that became one, for those who want the guidelines of a
-single corpus.
+START, of the experiment `start`, the encoder is kept: where adaptations begin. What makes decoders
+of label names and descriptions is kept of both, where they were trained with it. OUT gets a folder
+of each, in 8 bits, and one of the decoders that became one, for those who want the guidelines of
+a single corpus.
 """
 
 import sys
@@ -53,7 +54,7 @@ def packed(tagger: Tagger, params: Params) -> tuple[Tagger, Params]:
         if part_of(name) == "decoder":
             merged = torch.cat([value[:, own].mean(1, keepdim=True) for own in rows], dim=1)
             kept[name] = narrow(name, merged, tags)
-        elif part_of(name) == "encoder":
+        elif part_of(name) in ("encoder", "labels"):
             kept[name] = value
     return tagger.with_domains(sets), kept
 
@@ -107,7 +108,8 @@ def devel(root: Path, label: str, names: Sequence[str]) -> list[Sentence]:
 def started(tagger: Tagger, params: Params) -> tuple[Tagger, Params]:
     """The encoder, with a decoder that knows no label, since a tagger must have one."""
     alone = tagger.with_domains([TagSet("none", (), tagger.tag_sets[0].scheme)])
-    kept = {name: value for name, value in params.items() if part_of(name) == "encoder"}
+    parts = ("encoder", "labels")
+    kept = {name: value for name, value in params.items() if part_of(name) in parts}
     fresh = alone.init_decoder(torch.Generator().manual_seed(0))
     return alone, kept | {name: torch.zeros_like(value) for name, value in fresh.items()}
 

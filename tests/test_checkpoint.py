@@ -130,6 +130,16 @@ def test_shards_are_bounded_and_cut_large_tensors(tmp_path: Path) -> None:
     assert all(same(loaded[name], tensor) for name, tensor in given.items())
 
 
+def test_a_large_tensor_fills_the_file_that_is_begun(tmp_path: Path) -> None:
+    given = {"small": torch.arange(10.0), "large": torch.arange(600.0), "last": torch.arange(5.0)}
+    checkpoint.save_checkpoint(tmp_path / "model", given, {}, shard_bytes=1024)
+    files = sorted((tmp_path / "model").glob("weights*"))
+    sizes = [sum(part.nbytes for part in load_file(file).values()) for file in files]
+    assert sizes == [1024, 1024, 412]  # no more files than all bytes together need
+    loaded = checkpoint.load_checkpoint(tmp_path / "model").tensors
+    assert all(same(loaded[name], tensor) for name, tensor in given.items())
+
+
 def test_half_precision_is_restored_to_the_type_it_was(tmp_path: Path) -> None:
     checkpoint.save_checkpoint(tmp_path / "model", weights(), {}, dtype=torch.float16)
     assert load_file(tmp_path / "model/weights.safetensors")["big"].dtype == torch.float16

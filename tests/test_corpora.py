@@ -15,7 +15,7 @@ from tiny import ROOT as EXAMPLES
 from typer.testing import CliRunner
 
 from hardner import corpora
-from hardner.catalogue import BENCHMARK
+from hardner.catalogue import BENCHMARK, builtin_rows
 from hardner.cli import app
 from hardner.corpora import Corpora
 from hardner.errors import FileError, HardnerError
@@ -385,3 +385,26 @@ def test_a_missing_split_names_its_file(tmp_path):
         corpora.load_corpus("S800", tmp_path)
     with pytest.raises(FileError, match=r"test\.tsv\.xz"):
         BUILT_IN["S800"].changed(tmp_path)
+
+
+def test_a_row_may_describe_its_labels_otherwise(tmp_path: Path) -> None:
+    built_in = files("hardner").joinpath("catalogue.toml").read_text("utf-8")
+    older = "".join(x for x in built_in.splitlines(True) if not x.startswith("descriptions = "))
+    write(tmp_path / "catalogue.toml", older)
+    own = Corpora.under(tmp_path).descriptions_of("NCBI-disease")
+    assert own == Corpora(tmp_path, builtin_rows()).descriptions_of("NCBI-disease")
+    head, row, rest = older.partition("[NCBI-disease]\n")
+    write(tmp_path / "catalogue.toml", f'{head}{row}descriptions = {{ Disease = "ill" }}\n{rest}')
+    assert Corpora.under(tmp_path).descriptions_of("NCBI-disease") == {"Disease": "ill"}
+
+
+def test_every_label_of_the_benchmark_is_described_as_the_page_says() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "descriptions.md").read_text("utf-8")
+    shown = re.findall(r"^\| ([\w-]+) \| (\w+) \| (.+) \|$", page, re.M)
+    known = Corpora(Path(), builtin_rows())
+    told = {name: known.descriptions_of(name) for name in BENCHMARK}
+    assert [(n, label, t) for n, own in told.items() for label, t in own.items()] == shown[-8:]
+    assert {n: {*own} for n, own in told.items()} == {n: {known.domain_of(n)} for n in BENCHMARK}
+    assert known.descriptions_of("BC5CDR").keys() == {"Disease", "Drug"}
+    assert known.descriptions_of("NCBI-disease:Disease") == told["NCBI-disease"]
+    assert known.descriptions_of("none") == {}

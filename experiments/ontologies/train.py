@@ -1,18 +1,24 @@
 """Trains an encoder to tag the mentions that `label.py` found, by decoders made from type names.
 
     python experiments/ontologies/train.py labelled experiments/encoder --fold Disease \
-        --out runs/entities-disease --steps 6000
+        --out runs/entities-disease --steps 6000 --minutes 9
 
-A type's decoder is a linear map of what the encoder says of its name and definition, so that types
-of all ontologies are learnt together, and a new type's decoder can be made from its name alone.
-Of a sentence, words inside mentions and words that are never part of a name are learnt from; the
-others may be mentions that no ontology lists. Masked language modelling goes on beside it.
+Decoders are made by the package's label encoder of what the encoder says of a type's name and
+definition, so that types of all ontologies are learnt together, and a new type's decoder can be
+made from its name alone. Of a sentence, words inside mentions and words that are never part of a
+name are learnt from; the others may be mentions that no ontology lists. Masked language modelling
+goes on beside it.
+
+The same command goes on where it was stopped, on another machine too: OUT/state holds it all, in
+half precision and files below 16 MiB. OUT/model is the encoder with its label encoder.
 """
 
 import argparse
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,22 +29,33 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
 
+from hardner import files
+from hardner.batch import Store
 from hardner.checkpoint import load_checkpoint
 from hardner.episodes import seed_of
+from hardner.errors import HardnerError
+from hardner.features import Pieces
+from hardner.jobs import MODEL_FOLDER, RunFolder, SavedState, open_run_folder
+from hardner.manifest import CONFIG
 from hardner.meta.optim import Muon
-from hardner.model.layers import SCORING, Params, autocast, init_linear, linear, prefixed, scoped
-from hardner.model.transformer import Transformer
+from hardner.model.label_encoder import LabelEncoder, label_loss, label_scores, label_sentence
+from hardner.model.layers import SCORING, Params, autocast, prefixed, scoped
+from hardner.model.tagger import Tagger
+from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.pretrain.masked import Pretraining, masked_batch, masked_loss
 from hardner.pretrain.run import save_encoder
 from hardner.pretrain.text import SPECIAL, continuing, load_tokenizer
+from hardner.schemes import TagSet
 
 CLS, SEP = SPECIAL.index("[CLS]"), SPECIAL.index("[SEP]")
 _LONGEST_NAME = 16
 """Words of a mention, at most."""
 _OUTSIDE = Path(__file__).with_name("function_words.txt")
 """Words that are never a mention by themselves."""
-_DESCRIPTION = 32
-"""Subwords of a type's name and definition."""
+_DEFINITION = 20
+"""Words of a definition that are read."""
+_SHARD_BYTES = 16_500_000
+"""Of a file of the state; with its header it stays below 16 MiB."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +72,8 @@ class EntityTraining:
     rate: float = 1e-3
     masked: int = 128
     """Blocks of masked language modelling a step; 0 for none."""
+    every: int = 200
+    """Steps between two states; at each, all numbers are rounded to what it holds."""
     seed: int = 0
 
 
@@ -66,8 +85,6 @@ class LabelledText(NamedTuple):
     mentions: Tensor  # [mentions, 4]: sentence, first word, last word + 1, name
     first: Tensor  # [sentences + 1]: where each sentence's mentions begin
     has: Tensor  # bool [names, types]
-    descriptions: Tensor  # [types, subwords], 0 for padding
-    names: Tensor  # [types, subwords]: the name without its definition
 
 
 class Targets(NamedTuple):
@@ -81,9 +98,9 @@ class Targets(NamedTuple):
 
 
 def load_labelled(
-    folder: Path, fold: str, tokenizer: Tokenizer, device: str, width: int
-) -> tuple[LabelledText, Tensor]:
-    """The text of a fold, and the rows of the sentences that fit and hold a mention."""
+    folder: Path, fold: str, device: str, width: int
+) -> tuple[LabelledText, Tensor, list[dict[str, str]]]:
+    """The text of a fold, the rows of the sentences that fit and hold a mention, and the types."""
     ids = torch.from_numpy(np.load(folder / "ids.npy", allow_pickle=False).view("<i2"))
     starts = torch.from_numpy(np.load(folder / "starts.npy", allow_pickle=False).astype("<i8"))
     found = np.load(folder / f"mentions-{fold}.npy", allow_pickle=False)
@@ -96,22 +113,17 @@ def load_labelled(
         numbers = torch.from_numpy(rows["types"].astype("<i8"))
     has = torch.zeros(len(lengths), len(types), dtype=torch.bool)
     has[torch.arange(len(lengths)).repeat_interleave(lengths), numbers] = True
-    full = [f"{t['name'].replace('_', ' ')}: {t['definition']}" for t in types]
-    short = [t["name"].replace("_", " ") for t in types]
-    text = LabelledText(
-        ids, starts, mentions, first, has, encode(full, tokenizer), encode(short, tokenizer)
-    )
+    text = LabelledText(ids, starts, mentions, first, has)
     fits = (starts.diff() <= width - 2) & (first.diff() > 0)
-    return LabelledText(*(part.to(device) for part in text)), fits.nonzero()[:, 0].to(device)
+    return LabelledText(*(part.to(device) for part in text)), fits.nonzero()[:, 0].to(device), types
 
 
-def encode(texts: Sequence[str], tokenizer: Tokenizer) -> Tensor:
-    """Subwords between [CLS] and [SEP], [texts, longest]."""
-    rows = [[CLS, *row.ids[: _DESCRIPTION - 2], SEP] for row in tokenizer.encode_batch(list(texts))]
-    found = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.long)
-    for row, pieces in zip(found, rows, strict=True):
-        row[: len(pieces)] = torch.tensor(pieces)
-    return found
+def type_texts(tagger: Tagger, types: Sequence[dict[str, str]], device: str) -> Store:
+    """The names of the types, then the names with their definitions."""
+    short = [label_sentence(t["name"]) for t in types]
+    meant = (" ".join(t["definition"].split()[:_DEFINITION]) for t in types)
+    full = [label_sentence(t["name"], text) for t, text in zip(types, meant, strict=True)]
+    return tagger.store([*short, *full], device=device)
 
 
 def function_words(tokenizer: Tokenizer) -> Tensor:
@@ -153,46 +165,23 @@ def targets(text: LabelledText, rows: Tensor, inside: Tensor, never: Tensor, wid
     return Targets(pieces, places, names, opens, outside)
 
 
-def init_heads(size: int, rng: torch.Generator) -> Params:
-    """What turns a type's text into a decoder: keys of types, queries of words for B and I."""
-    return {
-        **prefixed("types.key", init_linear(size, size, rng)),
-        **prefixed("types.query", init_linear(size, 2 * size, rng)),
-        "types.bias": torch.full((1, 2), -2.0),
-    }
-
-
-def describe(transformer: Transformer, params: Params, pieces: Tensor) -> Tensor:
-    """Keys of types from their texts: [T, P] -> [T, D]."""
-    vectors = transformer(scoped(params, "encoder"), pieces.unsqueeze(0), SCORING)[0]
-    there = (pieces > 0).unsqueeze(-1).to(vectors.dtype)
-    mean = (vectors * there).sum(1) / there.sum(1)
-    return linear(mean.unsqueeze(0), params["types.key.weight"], params["types.key.bias"])[0]
-
-
 def entity_loss(
-    transformer: Transformer, params: Params, batch: Targets, keys: Tensor, has: Tensor
+    transformer: Transformer, params: Params, batch: Targets, decoders: Params, has: Tensor
 ) -> Tensor:
-    """Mean loss of words of a type and of words of none: keys [T, D], has [names, T]."""
+    """Mean loss of words of a type and of words of none: decoders [1, T, 3, ...], has [names, T].
+
+    A word of a mention is none of the types that its name has not; what is neither in a mention
+    nor certainly outside of any is not known, and teaches nothing.
+    """
     vectors = transformer(scoped(params, "encoder"), batch.pieces.unsqueeze(0), SCORING)[0]
     place = batch.places.unsqueeze(-1).expand(-1, -1, vectors.shape[-1])
-    words = vectors.gather(1, place)  # [N, W, D]
-    query = linear(words.flatten(0, 1).unsqueeze(0), *_of(params, "types.query"))[0]
-    query = query.view(*words.shape[:2], 2, -1) / words.shape[-1] ** 0.5
-    scores = torch.einsum("nwcd,td->nwtc", query, keys) + params["types.bias"][0]
-    logits = functional.pad(scores, (1, 0)).float()  # [N, W, T, 3]: O, B, I
+    words = vectors.gather(1, place).unsqueeze(0)  # [1, N, W, D]
     inside = batch.name >= 0
     own = has[batch.name.clamp(min=0)] & inside.unsqueeze(-1)  # [N, W, T]
-    gold = torch.where(own, torch.where(batch.begins, 1, 2).unsqueeze(-1), 0)
-    losses = functional.cross_entropy(logits.flatten(0, 2), gold.flatten(), reduction="none")
-    losses = losses.view_as(own)
     other = (inside.unsqueeze(-1) & ~own) | batch.outside.unsqueeze(-1)
-    mean = [(losses * part).sum() / part.sum().clamp(min=1) for part in (own, other)]
-    return mean[0] + mean[1]
-
-
-def _of(params: Params, name: str) -> tuple[Tensor, Tensor]:
-    return params[f"{name}.weight"], params[f"{name}.bias"]
+    gold = torch.where(own, torch.where(batch.begins, 1, 2).unsqueeze(-1), 0).unsqueeze(0)
+    scores = label_scores(words, decoders)
+    return (label_loss(scores, gold, own[None]) + label_loss(scores, gold, other[None]))[0]
 
 
 def draw_types(text: LabelledText, batch: Targets, many: int, rng: torch.Generator) -> Tensor:
@@ -203,53 +192,101 @@ def draw_types(text: LabelledText, batch: Targets, many: int, rng: torch.Generat
     return shown[order[:many]]
 
 
-def train(given: argparse.Namespace, how: EntityTraining) -> None:
-    """Train from an encoder's folder and write one of the same kind."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    start = load_checkpoint(given.encoder)
-    transformer = Transformer(**start.config["transformer"])
-    tokenizer = load_tokenizer(given.encoder / "tokenizer.json")
-    inside = continuing(tokenizer).to(device)
-    text, rows = load_labelled(given.labelled, given.fold, tokenizer, device, how.width)
-    never = function_words(tokenizer).to(device)
-    rng = torch.Generator().manual_seed(how.seed)
-    params = {n: t.float() for n, t in start.tensors.items()} | init_heads(transformer.size, rng)
-    optimizer = Muon({n: p.to(device) for n, p in params.items()}, weight_decay=0.01)
-    masked = Pretraining(how.steps, how.masked, 256, how.rate, how.steps // 20, seed=how.seed)
-    entity = torch.compile(entity_loss, dynamic=True) if device == "cuda" else entity_loss
-    guess = torch.compile(masked_loss) if device == "cuda" else masked_loss
-    turn = transformer.rotation(masked.width, optimizer.params["encoder.pieces"])
-    seen: list[Tensor] = []
-    with Progress() as bar:
-        task = bar.add_task("training", total=how.steps)
-        for step in range(how.steps):
-            draw = torch.Generator(device=device).manual_seed(seed_of(how.seed, step, "rows"))
-            chosen = rows[torch.randint(len(rows), (how.rows,), generator=draw, device=device)]
-            batch = targets(text, chosen, inside, never, how.width)
-            types = draw_types(text, batch, how.types, draw)
-            told = text.descriptions if step % 2 else text.names
-            with autocast("bfloat16", torch.device(device)):
-                keys = describe(transformer, optimizer.params, told[types])
-                has = text.has[:, types]
-                loss = entity(transformer, optimizer.params, batch, keys, has)
-                total = loss
-                if how.masked:
-                    hidden = masked_batch(text.ids, inside, masked, step)
-                    total = loss + guess(transformer, optimizer.params, *hidden, turn)
-            grads = torch.autograd.grad(
-                total, list(optimizer.params.values()), allow_unused=True, materialize_grads=True
-            )
-            optimizer.step(dict(zip(optimizer.params, grads, strict=True)), masked.rate_at(step))
-            seen.append(loss.detach())
-            if (step + 1) % 100 == 0 or step + 1 == how.steps:
-                mean = torch.stack(seen[-100:]).mean().item()
-                bar.update(task, completed=step + 1, description=f"loss {mean:.3f}")
-                print(json.dumps({"step": step + 1, "loss": round(mean, 4)}), flush=True)
-    about = {
-        "pretraining": start.config.get("pretraining"),
-        "entities": asdict(how) | {"fold": given.fold},
+class _Run:
+    """A training in a folder, from where its state stands."""
+
+    def __init__(self, given: argparse.Namespace, how: EntityTraining, folder: RunFolder) -> None:
+        self.given, self.how, self.folder = given, how, folder
+        self.device = device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.start = load_checkpoint(given.encoder)
+        self.tokenizer = load_tokenizer(given.encoder / "tokenizer.json")
+        self.transformer = transformer = Transformer(**self.start.config["transformer"])
+        self.labels = LabelEncoder(transformer.size)
+        encoder = PieceEncoder(transformer, Pieces.by(self.tokenizer))
+        tag_set = TagSet("any", ("any",), self.labels.scheme)
+        self.tagger = Tagger(encoder, (tag_set,), "softmax", label_encoder=self.labels)
+        fresh = self.labels.init(torch.Generator().manual_seed(how.seed))
+        params = prefixed("labels", fresh) | {n: t.float() for n, t in self.start.tensors.items()}
+        if not how.masked:
+            params = {n: p for n, p in params.items() if not n.startswith("guess.")}
+        self.optimizer = Muon({n: p.to(device) for n, p in params.items()}, weight_decay=0.01)
+        if saved := folder.load_state(self._state(), device):
+            steps = int(saved.about["step"])
+            self.optimizer = Muon(saved.params, 0.01, saved.optimizer, steps)
+
+    def _state(self) -> SavedState:
+        about = {"step": self.optimizer.steps}
+        return SavedState(self.optimizer.params, self.optimizer.state, about)
+
+    def go(self) -> bool:
+        """Train to the end, or for so many minutes; says whether it has ended."""
+        given, how, optimizer, transformer = self.given, self.how, self.optimizer, self.transformer
+        device, until = self.device, time.monotonic() + 60 * given.minutes
+        inside = continuing(self.tokenizer).to(device)
+        text, rows, types = load_labelled(given.labelled, given.fold, device, how.width)
+        texts = type_texts(self.tagger, types, device)
+        widths = texts.widths(np.arange(2 * len(types)))
+        never = function_words(self.tokenizer).to(device)
+        block = min(256, len(text.ids))
+        masked = Pretraining(how.steps, how.masked, block, how.rate, how.steps // 20, seed=how.seed)
+        entity = torch.compile(entity_loss, dynamic=True) if device == "cuda" else entity_loss
+        guess = torch.compile(masked_loss) if device == "cuda" else masked_loss
+        turn = transformer.rotation(masked.width, optimizer.params["encoder.pieces"])
+        seen: list[Tensor] = []
+        with Progress() as bar:
+            task = bar.add_task("training", total=how.steps, completed=optimizer.steps)
+            while (step := optimizer.steps) < how.steps:
+                draw = torch.Generator(device=device).manual_seed(seed_of(how.seed, step, "rows"))
+                chosen = rows[torch.randint(len(rows), (how.rows,), generator=draw, device=device)]
+                batch = targets(text, chosen, inside, never, how.width)
+                drawn = draw_types(text, batch, how.types, draw)
+                defined = torch.rand(drawn.shape, generator=draw, device=device) < 0.5
+                told = texts.batch((drawn + len(types) * defined).unsqueeze(0), widths)
+                with autocast("bfloat16", torch.device(device)):
+                    decoders = self.tagger.decoders_of(optimizer.params, told)
+                    has = text.has[:, drawn]
+                    loss = total = entity(transformer, optimizer.params, batch, decoders, has)
+                    if how.masked:
+                        hidden = masked_batch(text.ids, inside, masked, step)
+                        total = loss + guess(transformer, optimizer.params, *hidden, turn)
+                grads = torch.autograd.grad(total, list(optimizer.params.values()))
+                named = dict(zip(optimizer.params, grads, strict=True))
+                optimizer.step(named, masked.rate_at(step))
+                seen.append(loss.detach())
+                done = step + 1
+                if done % how.every == 0 or done == how.steps:
+                    mean = torch.stack(seen).mean().item()
+                    bar.update(task, completed=done, description=f"loss {mean:.3f}")
+                    print(json.dumps({"step": done, "loss": round(mean, 4)}), flush=True)
+                    seen = []
+                    optimizer.round_to_half()
+                    self.folder.save_state(self._state(), optimizer.half_types(), _SHARD_BYTES)
+                    if time.monotonic() > until and done < how.steps:
+                        return False
+        about = {
+            "pretraining": self.start.config.get("pretraining"),
+            "entities": asdict(how) | {"fold": given.fold},
+            "label_encoder": asdict(self.labels),
+        }
+        path = self.folder.path / MODEL_FOLDER
+        save_encoder(path, transformer, optimizer.params, self.tokenizer, about)
+        return True
+
+
+def train(given: argparse.Namespace, how: EntityTraining) -> bool:
+    """Train in a folder from an encoder's, and write one of the same kind; whether it is done."""
+    read = ("ids.npy", f"mentions-{given.fold}.npy", f"types-{given.fold}.json")
+    for path in (given.labelled / name for name in read):
+        if not path.is_file():
+            raise HardnerError(f"{path}: no such file; label.py writes it")
+    sums = "".join(files.sha256(given.labelled / name) for name in read)
+    settings = asdict(how) | {
+        "fold": given.fold,
+        "text": sha256(sums.encode()).hexdigest()[:16],
+        "start": files.sha256(given.encoder / CONFIG)[:16],
     }
-    save_encoder(given.out, transformer, optimizer.params, tokenizer, about)
+    with open_run_folder(given.out, "training.json", settings) as folder:
+        return _Run(given, how, folder).go()
 
 
 def main() -> None:
@@ -258,12 +295,15 @@ def main() -> None:
     parser.add_argument("labelled", type=Path, help="what label.py wrote")
     parser.add_argument("encoder", type=Path, help="the encoder to start from")
     parser.add_argument("--fold", default="all", help="the domain that is left out")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--minutes", type=float, default=1e6, help="stop at the next state then")
     defaults = EntityTraining()
     for name, value in asdict(defaults).items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     given = parser.parse_args()
-    train(given, EntityTraining(**{name: getattr(given, name) for name in asdict(defaults)}))
+    how = EntityTraining(**{name: getattr(given, name) for name in asdict(defaults)})
+    if not train(given, how):
+        print(f"{given.out}/state holds it; the same command goes on")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The catalogue: a row a corpus, of ``catalogue.toml`` and of a user's own files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -43,6 +43,7 @@ class CatalogueEntry:
     format: str = "conll"
     labels: Mapping[str, str] = field(default_factory=dict)
     domains: Mapping[str, str] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)
     hold_out: tuple[Literal["devel", "test"], ...] = ()
     innermost: bool = False
     published: Published | None = None
@@ -96,15 +97,23 @@ def builtin_rows() -> Mapping[str, Row]:
     return {name: _row(name, values) for name, values in table.items()}
 
 
+def _undescribed(row: Row) -> Row:
+    return replace(row, descriptions={}) if isinstance(row, CatalogueEntry) else row
+
+
 def with_rows_of(rows: Mapping[str, Row], path: Path) -> Mapping[str, Row]:
     """Rows and those of a user's file; a name may only return with the same row."""
     table = read_toml(path)
     try:
         both = {**rows, **{name: _row(name, values) for name, values in table.items()}}
-        for row in (both[name] for name in table):
-            # The same row again is no clash, so that the built-in file can be copied and extended.
-            if rows.get(row.name, row) != row:
+        for row in [both[name] for name in table]:
+            known = rows.get(row.name, row)
+            # The same row again is no clash, so that the built-in file can be copied and extended;
+            # it may describe its labels otherwise.
+            if _undescribed(known) != _undescribed(row):
                 raise HardnerError(f"[{row.name}]: another corpus has that name")
+            if row == _undescribed(known):
+                both[row.name] = known
             for part in row.joins if isinstance(row, JoinedEntry) else ():
                 if not isinstance(both.get(part), CatalogueEntry):
                     raise HardnerError(f"{row.name}.joins: no row is named {part!r}")

@@ -225,7 +225,10 @@ def cut_shards(
     for name, tensor in tensors:
         cuts: Sequence[Tensor] = (tensor,)
         if shard_bytes is not None and tensor.nbytes > shard_bytes and tensor.dim():
-            cuts = torch.split(tensor.flatten(), max(1, shard_bytes // tensor.itemsize))
+            most, flat = max(1, shard_bytes // tensor.itemsize), tensor.flatten()
+            room = (shard_bytes - used) // tensor.itemsize if shard else most
+            first = (flat[:room],) if 0 < room < most else ()  # fills the file that is begun
+            cuts = (*first, *torch.split(flat[room:] if first else flat, most))
         for cut in cuts:
             # Two cuts of a tensor never meet in a file: a full cut leaves no room for another.
             if shard and shard_bytes is not None and used + cut.nbytes > shard_bytes:

@@ -81,6 +81,13 @@ class Corpora:
         row = self.rows.get(name)
         return row.domain if isinstance(row, CatalogueEntry) else name
 
+    def descriptions_of(self, name: str) -> dict[str, str]:
+        """By label, what a corpus takes for a mention, where its row says so."""
+        row = self.rows.get(_of_label(name)[0])
+        if isinstance(row, JoinedEntry):
+            return {k: v for part in row.joins for k, v in self.descriptions_of(part).items()}
+        return dict(row.descriptions) if row else {}
+
     def load(
         self, name: str, report: Report | None = None, splits: Sequence[str] = SPLITS
     ) -> Corpus:

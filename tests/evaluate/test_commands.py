@@ -293,7 +293,7 @@ def test_errors_are_one_line(call, model, arguments, said):
     assert said in err
 
 
-@pytest.mark.parametrize("shots", ["0", "1.5", "5,x", "-1", ""])
+@pytest.mark.parametrize("shots", ["0.0", "1.5", "5,x", "-1", ""])
 def test_bad_sizes_are_refused(call, model, shots):
     code, _, err = call("evaluate", model, "--shots", shots)
     assert (code, err.count("\n")) == (2, 1)

@@ -70,7 +70,8 @@ class Adapter:
         self.model, self.tag_sets, self.recipe = model, tuple(tag_sets), recipe
         self._decoders = decoders or {}
         target = model.tagger.with_domains(tag_sets)
-        self.tagger = replace(target, decoder=recipe.decoder or target.decoder)
+        # What a label encoder has learnt is of the encoder as it is now.
+        self.tagger = replace(target, decoder=recipe.decoder or target.decoder, label_encoder=None)
         self.device = next(iter(model.params.values())).device
         self._rows: dict[Sentence, int] = {}
         self._store: Store | None = None
@@ -79,6 +80,12 @@ class Adapter:
         """The same with other steps, and with what has been encoded."""
         other = copy(self)
         other.recipe = recipe
+        return other
+
+    def with_decoders(self, decoders: Mapping[str, Params]) -> "Adapter":
+        """The same with more decoders to start from, by domain."""
+        other = copy(self)
+        other._decoders = {**self._decoders, **decoders}
         return other
 
     def start(self, samples: Sequence[Sample]) -> Params:

@@ -31,6 +31,10 @@ class TypeReport:
     """None where there are too few mentions to hold any out."""
     known: tuple[str, float] | None = None
     """The model's own label that does best on the sentences as it is, and its F1."""
+    description: str = ""
+    """What the user said it means."""
+    began: bool | None = None
+    """Whether learning began with that; None where no decoder was made of it."""
     limit: str = ""
     """What keeps it from doing better, if that is known."""
     reason: str = ""

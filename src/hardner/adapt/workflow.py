@@ -7,7 +7,7 @@ nothing from the others.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import reduce
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from hardner.adapt.examples import (
 from hardner.adapt.fit import OnStep, one_thread
 from hardner.adapt.forecast import count_steps, cross_validate
 from hardner.adapt.judge import Fit, Judge, JudgedHead, PriorScores, hashes_of
+from hardner.adapt.label_start import Described
 from hardner.adapt.report import AdaptationRefused, AdaptationReport, TypeReport
 from hardner.adapt.sample import FOLDS, Sample
 from hardner.adapt.self_training import usable_sentences
@@ -54,6 +55,7 @@ def adapt_predictor(
     labelled: LabelledData,
     labels: Labels = None,
     *,
+    descriptions: Mapping[str, str] | None = None,
     unlabelled: UnlabelledData | None = None,
     keep: bool = False,
     keep_sentences: bool = False,
@@ -71,6 +73,8 @@ def adapt_predictor(
         labelled: A file, or sentences, documents or pairs of a text and its mentions; best with
             some sentences without a mention. Each is taken to be labelled for all of the labels.
         labels: Whose mentions to learn; by default those of all labels.
+        descriptions: What some of the labels mean: a head begins with that where it says more of
+            the sentences than how frequent mentions are. An empty one leaves it to the name.
         unlabelled: More of the same kind of text, to learn from as well. What is expected is
             measured without it.
         keep: Whether the predictor's own labels stay; they are then found exactly as before.
@@ -88,7 +92,9 @@ def adapt_predictor(
     Raises:
         AdaptationRefused: The outcome would do harm: no label can be learnt.
     """
-    how = _How(keep or continued, keep_sentences or continued, continued, seed, force)
+    how = _How(
+        descriptions or {}, keep or continued, keep_sentences or continued, continued, seed, force
+    )
     run = _Run.of(predictor, labelled, labels, unlabelled, how)
     begun = [(adapter, run.sample_for(adapter)) for adapter in run.adapters]
     on_step = _counter(on_progress, sum(count_steps(*pair, folds) for pair in begun))
@@ -113,6 +119,7 @@ def adapt_predictor(
 class _How(NamedTuple):
     """What is asked of an adaptation, as `adapt_predictor` describes it."""
 
+    descriptions: Mapping[str, str]
     keep: bool
     keep_sentences: bool
     continued: bool
@@ -129,6 +136,7 @@ class _Run(NamedTuple):
     """Sentences without labels to learn from."""
     adapters: list[Adapter]
     own: PriorScores
+    described: Described
     settled: list[TypeReport]
     """Of labels that there is nothing to learn of."""
     how: _How
@@ -166,7 +174,21 @@ class _Run(NamedTuple):
         if not how.continued:  # else it is what was asked for
             notes += own.leaks(predictor, given)
         adapters = adapters_for(predictor, given.labels, own.best)
-        return cls(predictor, given, text, adapters, own, settled, how, tuple(notes), began)
+        described = Described.of(how.descriptions, given)
+        adapters = [described.begin(adapter) for adapter in adapters]
+        notes += described.notes
+        return cls(
+            predictor,
+            given,
+            text,
+            adapters,
+            own,
+            described,
+            settled,
+            how,
+            tuple(notes),
+            began,
+        )
 
     def sample_for(self, adapter: Adapter) -> Sample:
         """What an adapter learns from: all sentences, with the mentions of its own labels."""
@@ -180,7 +202,7 @@ class _Run(NamedTuple):
         """
         labels = frozenset(self.predictor.labels)
         judge = Judge(self.given, self.own, labels, self.how.seed, self.how.force)
-        judged = [judge.of(fit) for fit in fits]
+        judged = [self.described.told(judge.of(fit), fit.adapter) for fit in fits]
         every = [one.report for own in judged for one in own]
         if not any(row.outcome == "learnt" for row in every):
             if early:
@@ -226,8 +248,9 @@ class _Run(NamedTuple):
         """What the model remembers of a label's adaptation."""
         own = self.predictor
         name, f1 = self.own.best.get(row.label, ("", 0.0))
-        begun = bool(adapter.begins_with(row.label))
+        begun = adapter.begins_with(row.label) and not row.began
         encoder = "the bundled start" if own.start and not begun else "the model's own encoder"
+        encoder = f"its description, and {encoder}" if row.began else encoder
         expected = row.expected and row.expected.f1
         recipe = asdict(adapter.recipe) | {"parts": sorted(adapter.recipe.parts)}
         return Origin(
@@ -246,6 +269,7 @@ class _Run(NamedTuple):
             expected=(expected.value, expected.low, expected.high) if expected else (),
             notes=row.notes,
             kept=self._kept(row.label) if self.how.keep_sentences else (),
+            description=row.description,
         )
 
     def _kept(self, label: str) -> tuple[KeptSentence, ...]:

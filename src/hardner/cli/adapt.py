@@ -62,6 +62,10 @@ def adapt_command(
         list[str] | None,
         Option(metavar="NAME", help="Entity type to learn; repeat it for more. Default: all."),
     ] = None,
+    description: Annotated[
+        list[str] | None,
+        Option(metavar="TEXT", help="What the --label means; for several, as many in their order."),
+    ] = None,
     model: Annotated[
         Path | None, Option(metavar="DIR", help="Model to start from; default: the bundled model.")
     ] = None,
@@ -105,15 +109,18 @@ def adapt_command(
     each type, and what ten more sentences would bring. A type whose outcome tags everything or
     nothing, or is worse than a type the model knows already, is left out with the reason; exit
     code 3 says so. If none is left, nothing is written. With --add, the model's own types are found
-    exactly as before; tagging takes a second pass for the new ones. With --unlabelled, a first
-    model tags some of that text and a second one learns from it too; the expected F1 is measured
-    without. With --continue, LABELLED holds new sentences alone: what the model has kept of earlier
-    ones (--keep-sentences) is learnt from beside them, and its other types stay as they are. DIR is
-    usable before cross-validation ends: Ctrl-C then keeps the model.
+    exactly as before; tagging takes a second pass for the new ones. With --description, learning
+    begins with what the type means, where that says more of your sentences than how rare mentions
+    are. With --unlabelled, a first model tags some of that text and a second one learns from it
+    too; the expected F1 is measured without. With --continue, LABELLED holds new sentences alone:
+    what the model has kept of earlier ones (--keep-sentences) is learnt from beside them, and its
+    other types stay as they are. DIR is usable before cross-validation ends: Ctrl-C then keeps the
+    model.
 
     Examples:
 
     - `hardner adapt examples/devices-train.jsonl --label Device --out device-model`
+    - `hardner adapt few.jsonl --label Device --description "an implant or instrument" --out model`
     - `hardner adapt project.jsonl --out model --test more.jsonl`
     - `hardner adapt devices.tsv --out device-model --test more.tsv --unlabelled abstracts.txt`
     - `hardner adapt brat-folder/ --label Device --label Drug --add --out larger-model --json`
@@ -125,6 +132,8 @@ def adapt_command(
     from hardner.adapt.workflow import adapt_predictor
     from hardner.tag.predictor import Predictor
 
+    if len(description or ()) not in (0, len(label or ())):
+        raise typer.BadParameter("each --description belongs to a --label: name as many of both")
     keep_freed_memory()
     first = _FirstModel(out)
     with warnings_on_stderr():
@@ -150,6 +159,7 @@ def adapt_command(
                     start,
                     [*given.sentences, *given.partial],
                     given.labels,
+                    descriptions=dict(zip(label or (), description or (), strict=False)),
                     unlabelled=more,
                     keep=keep,
                     keep_sentences=keep_sentences,
@@ -315,6 +325,8 @@ def _row(row: "TypeReport", tested: "Score | None") -> dict[str, Any]:
         "more_sentences": expected.more if expected else None,
         "expected_gain": _rounded(expected.gain) if expected else None,
         "limit": row.limit,
+        "description": row.description,
+        "began_with_description": row.began,
         "best_known_label": row.known,
         "test": _tested_as(tested) if tested else None,
     }
@@ -341,7 +353,7 @@ def _lines(
     if len(report.types) == 1:
         (row,) = report.types
         yield f"{row.label}: {given}{beside}"
-        yield from _expected(row.expected)
+        yield from (*_began(row), *_expected(row.expected))
     else:
         yield f"{len(report.types)} types: {given}{beside}"
         for row in report.types:
@@ -351,6 +363,14 @@ def _lines(
             yield _test_line(f"test F1 of {label}" if label else "test F1", score)
     yield f"model: {out}, after {report.seconds:.1f} s"
     yield f"next: {following}"
+
+
+def _began(row: "TypeReport") -> Iterator[str]:
+    """What the description was good for, if a decoder was made of it."""
+    if row.began is not None:
+        said = "began with the description" if row.began else "began without the description"
+        why = "more" if row.began else "no more"
+        yield f"{said}: it says {why} of the sentences than how rare mentions are"
 
 
 def _test_line(name: str, score: "Score") -> str:
@@ -380,6 +400,6 @@ def _type_lines(row: "TypeReport") -> Iterator[str]:
     outcome = {"learnt": "", "kept": "the model's own is kept, ", "left out": "left out, "}
     yield f"{row.label}: {outcome[row.outcome]}{held}"
     if row.outcome == "learnt":
-        yield from (f"  {line}" for line in _expected(row.expected))
+        yield from (f"  {line}" for line in (*_began(row), *_expected(row.expected)))
     if said := row.reason or row.limit:
         yield f"  {said}"

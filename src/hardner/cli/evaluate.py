@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,8 +33,16 @@ if TYPE_CHECKING:
     from hardner.corpora import Corpora
     from hardner.evaluate.execute import CellDone, EvaluationFolders
     from hardner.evaluate.protocols import Protocol, Size
-    from hardner.evaluate.system import System
+    from hardner.evaluate.system import LabelText, System
     from hardner.jobs import ProgressCallback, RunProgress
+
+
+class LabelChoice(StrEnum):
+    """What new decoders are told of their labels."""
+
+    nothing = ""
+    names = "names"
+    descriptions = "descriptions"
 
 
 _PROTOCOLS = (
@@ -51,10 +60,8 @@ def parse_sizes(text: str) -> "tuple[Size, ...]":
             size: Size = int(part) if part.strip().isdecimal() else float(part)
         except ValueError:
             raise typer.BadParameter(f"{part!r} is no number of sentences and no share.") from None
-        if size <= 0 or (isinstance(size, float) and size > 1):
-            raise typer.BadParameter(
-                f"{part} is neither 1 or more sentences nor a share up to 1.0."
-            )
+        if size < 0 or (isinstance(size, float) and not 0 < size <= 1):
+            raise typer.BadParameter(f"{part} is no number of sentences and no share up to 1.0.")
         sizes.append(size)
     return tuple(sizes)
 
@@ -93,6 +100,9 @@ def evaluate_command(
     predictions: Annotated[
         bool, Option("--predictions", help="Keep predictions for `hardner errors`.")
     ] = False,
+    labels: Annotated[
+        LabelChoice, Option(help="What new decoders are told: names, or the catalogue's texts.")
+    ] = LabelChoice.nothing,
     engine: ENGINE_OPTION = EngineChoice.local,
     address: ADDRESS_OPTION = None,
 ) -> None:
@@ -101,11 +111,16 @@ def evaluate_command(
     Results are appended to a file of JSON lines named after the protocol, one line per sample. What
     is there already is not computed again, so the same command goes on after an interruption.
 
+    With --labels, new decoders begin with what their labels mean where that helps, as by `hardner
+    adapt --description`; the model must have been trained with label names. 0 sentences are then
+    a size too.
+
     Examples:
 
     - `hardner evaluate runs/hgda-disease runs/hgda-gene --root ../shared/corpora`
     - `hardner evaluate runs/hgda-disease --corpora NCBI-disease --shots 5,10 --samples 3`
     - `hardner evaluate runs/hgda-disease --unlabelled 1200`
+    - `hardner evaluate runs/types-described-disease --shots 0,1,5 --labels descriptions`
     - `hardner evaluate MODEL --protocol running --preset quick --shots 20`
     - `hardner evaluate multitask/heterogeneous --protocol ratios --name In-Domain`
     - `hardner evaluate runs/hgda-disease --engine ray --address 10.0.0.1:6379`
@@ -130,7 +145,9 @@ def evaluate_command(
         unlabelled=unlabelled,
     )
     for path in systems:
-        loader = SystemLoader(path, out, name, preset, vectors, device, root, catalogue, plugin)
+        told: LabelText = labels.value
+        given = path, out, name, preset, vectors, device, root, catalogue, plugin
+        loader = SystemLoader(*given, told)
         board = _EvaluationBar()
         with message_on_interrupt(_KEPT), warnings_on_stderr(), board.bar:
             system = loader(plan, board.training)
@@ -157,9 +174,15 @@ class SystemLoader:
     root: Path | None
     catalogue: str
     plugins: list[Path] | None
+    labels: "LabelText" = ""
 
     def __call__(self, plan: "Protocol", on_progress: "ProgressCallback | None" = None) -> "System":
         """The system; with ``on_progress``, Ctrl-C stops its training where it can go on."""
+        from hardner.evaluate.system import told_labels
+
+        return told_labels(self._load(plan, on_progress), self.labels, self.name)
+
+    def _load(self, plan: "Protocol", on_progress: "ProgressCallback | None") -> "System":
         from hardner.evaluate.system import system_of_folder
         from hardner.evaluate.training import system_of_experiment
         from hardner.meta.experiment import load_experiment, run_name

@@ -167,8 +167,13 @@ def _of_types(name: str) -> dict[str, Any]:
 
 
 def _type_line(label: str, origin: dict[str, Any] | None) -> str:
+    from hardner.tag.heads import WITHOUT_EXAMPLE
+
     if origin is None:
         return f"{label}: no record of an adaptation"
+    meant = f", described as {origin['description']!r}" if origin["description"] else ""
+    if not origin["sentences"] and origin["began"] == WITHOUT_EXAMPLE:
+        return f"{label}: made on {origin['date']} of {origin['began']}{meant}"
     held = (
         f"{origin['mentions']} mentions in {origin['bearing']} of {origin['sentences']} sentences"
     )
@@ -179,8 +184,8 @@ def _type_line(label: str, origin: dict[str, Any] | None) -> str:
     kept = "; the folder holds the sentences" if origin["kept"] else ""
     versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
     return (
-        f"{label}: learnt on {origin['date']} from {held}, expected F1 {expected}; began with "
-        f"{origin['began']}; data {origin['data'][:12]}; {versions}{kept}"
+        f"{label}{meant}: learnt on {origin['date']} from {held}, expected F1 {expected}; "
+        f"began with {origin['began']}; data {origin['data'][:12]}; {versions}{kept}"
     )
 
 

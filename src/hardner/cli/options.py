@@ -1,6 +1,6 @@
 """Options that several commands share."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,6 +40,18 @@ def split_pairs(texts: Iterable[str], form: str) -> dict[str, str]:
 def _check_map(texts: list[str] | None) -> list[str] | None:
     split_pairs(texts or (), "ITS=OURS")
     return texts
+
+
+def _check_types(texts: list[str] | None) -> list[str] | None:
+    if len(split_types(texts)) < len(texts or ()):
+        raise typer.BadParameter("a type has a name of its own, as in 'Device: an instrument'.")
+    return texts
+
+
+def split_types(texts: list[str] | None) -> dict[str, str]:
+    """The names and descriptions of `TYPE_OPTION`."""
+    pairs = (text.partition(":") for text in texts or ())
+    return {name.strip(): text.strip() for name, _, text in pairs if name.strip()}
 
 
 class EngineChoice(StrEnum):
@@ -97,6 +109,16 @@ MAP_OPTION = Annotated[
         metavar="ITS=OURS",
         callback=_check_map,
         help="Name of a type in LABELLED, and the model's name for it (DISEASE=Disease); may be "
+        "repeated.",
+    ),
+]
+TYPE_OPTION = Annotated[
+    list[str] | None,
+    Option(
+        "--type",
+        metavar="NAME[: TEXT]",
+        callback=_check_types,
+        help="Find this type as well, without an example, by its name and what it means; may be "
         "repeated.",
     ),
 ]
@@ -190,8 +212,12 @@ def chosen_min_score(
     precision: float | None,
     model: Path | None,
     labels: Collection[str] | None,
+    types: Mapping[str, str] | None = None,
 ) -> "MinScore":
-    """What the two options say together; a label's own threshold counts most."""
+    """What the two options say together; a label's own threshold counts most.
+
+    Of ``types`` that are described, no precision is known.
+    """
     asked = dict(map(_parsed, given or ()))
     every, named = asked.pop("", None), asked
     if precision is None and not (named and every is not None):
@@ -199,6 +225,8 @@ def chosen_min_score(
     from hardner.tag.predictor import Predictor
 
     predictor = Predictor.load(model)
+    if types:
+        predictor = predictor.with_types(types)
     both = {} if every is None else dict.fromkeys(predictor.labels, every)
     if precision is not None:
         both |= _promised(predictor, precision, named, labels)

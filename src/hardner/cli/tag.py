@@ -32,9 +32,11 @@ from hardner.cli.options import (
     TARGET_FORMAT_OPTION,
     TARGET_SCHEME_OPTION,
     THRESHOLD_OPTION,
+    TYPE_OPTION,
     EngineChoice,
     chosen_min_score,
     split_labels,
+    split_types,
 )
 from hardner.errors import FileError, HardnerError
 from hardner.files import atomic_write, file_errors, is_standard, plain_name
@@ -46,6 +48,7 @@ from hardner.types import Document
 if TYPE_CHECKING:
     from hardner.scale import ShardProgress
     from hardner.scale.tagging import TagJob
+    from hardner.tag.doubts import DescribedTypes
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,7 @@ def tag_command(
     ] = None,
     model: MODEL_OPTION = None,
     labels: LABELS_OPTION = None,
+    types: TYPE_OPTION = None,
     threshold: THRESHOLD_OPTION = None,
     min_precision: MIN_PRECISION_OPTION = None,
     batch_size: Annotated[
@@ -198,6 +202,10 @@ def tag_command(
 
     By default, standard output gets marked text on a terminal and JSON lines otherwise.
 
+    --type finds a type that no one has labelled a sentence of, beside those of the model and in
+    the same pass; it takes a model that was trained with label names. What it finds depends on
+    the words of its description, and a line says so where that was of little use.
+
     With --engine ray, --out is a folder of shards (jsonl or parquet) with a manifest; the same
     command again makes the shards that are missing.
 
@@ -207,25 +215,35 @@ def tag_command(
     - `hardner tag - --labels Disease,Gene --threshold 0.5 < abstracts.jsonl > found.jsonl`
     - `hardner tag a.txt --model device-model --threshold Device=0.7`
     - `hardner tag a.txt --model device-model --min-precision 0.9`
+    - `hardner tag a.txt --type "Device: an instrument or implant used in care" --labels Device`
     - `hardner tag a.txt b.txt --to html --out pages/ --workers 2 --resume`
     - `hardner tag test.tsv --from conll --to conll --out predicted.tsv --model my-model`
     - `hardner tag pubmed/ --engine ray --address 10.0.0.1:6379 --to parquet --out tagged/`
     """
     from hardner.scale.tagging import TagJob
+    from hardner.tag.doubts import DescribedTypes
 
     wanted = split_labels(labels)
-    least = chosen_min_score(threshold, min_precision, model, wanted)
-    job = TagJob(None if model is None else str(model), device, batch_size, wanted, least)
+    meant = split_types(types)
+    least = chosen_min_score(threshold, min_precision, model, wanted, meant)
+    job = TagJob(None if model is None else str(model), device, batch_size, wanted, least, meant)
     if engine is EngineChoice.ray:
         if encoding is not None:
             raise HardnerError("--engine ray reads UTF-8 alone; re-code the files, or leave it out")
+        if meant:
+            how = "save a tagger that has the type: tagger.with_types(...).save(DIR)"
+            raise HardnerError(f"--engine ray takes the types of a model folder; {how}")
         _tag_on_ray(files or ["-"], out, job, address, workers or 0, source_format, target_format)
         return
     report = Report()
     output = Output.of(out, target_format, scheme, report)
-    counts = _tag_here(files or ["-"], output, job, workers or 1, source_format, encoding, resume)
+    described = DescribedTypes(job.predictor, wanted)
+    counts = _tag_here(
+        files or ["-"], output, job, described, workers or 1, source_format, encoding, resume
+    )
     # Ids are made up for plain text, so their loss is no news.
     warn(line for line in report.lines() if "document id not kept" not in line)
+    warn(described.poor())
     if output.place is not None:
         say(f"{counts} -> {output.place}")
 
@@ -234,6 +252,7 @@ def _tag_here(
     files: list[str],
     output: Output,
     job: "TagJob",
+    described: "DescribedTypes",
     workers: int,
     source_format: str | None,
     encoding: str | None,
@@ -259,7 +278,7 @@ def _tag_here(
 
         def tagged(documents: Iterable[Document]) -> Iterator[Document]:
             nonlocal count, mentions
-            for document in tag_with_workers(documents, job, workers):
+            for document in described.watch(tag_with_workers(documents, job, workers)):
                 count += 1
                 mentions += len(document.entities)
                 tick(count)
@@ -301,7 +320,7 @@ def _settings(
     from hardner.tag.predictor import BUNDLED_MODEL
 
     parts = [fingerprint(job.model or BUNDLED_MODEL), job.labels, job.threshold_setting]
-    own = [encoding] if encoding else []
+    own = [part for part in (encoding, dict(job.types)) if part]
     return json.dumps([*parts, source_format, output.format, output.scheme, *own])
 
 

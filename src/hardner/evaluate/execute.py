@@ -48,9 +48,9 @@ class CellDone:
 
 def execute(protocol: Protocol, system: System, folders: EvaluationFolders) -> Iterator[CellDone]:
     """Score what has no result yet; yields whenever results have reached the disk."""
-    evaluation = _Evaluation(protocol, system, folders)
-    joint = protocol.together and system.train == "sources and target"
     corpora = Corpora.under(folders.root, folders.catalogue)
+    evaluation = _Evaluation(protocol, system, folders, corpora)
+    joint = protocol.together and system.train == "sources and target"
     for names in [protocol.targets] if joint else [(name,) for name in protocol.targets]:
         targets = [as_tested(protocol, corpora.load(name)) for name in names]
         for corpus in targets:
@@ -60,8 +60,11 @@ def execute(protocol: Protocol, system: System, folders: EvaluationFolders) -> I
 
 
 class _Evaluation:
-    def __init__(self, protocol: Protocol, system: System, folders: EvaluationFolders) -> None:
+    def __init__(
+        self, protocol: Protocol, system: System, folders: EvaluationFolders, corpora: Corpora
+    ) -> None:
         self.protocol, self.system, self.folders = protocol, system, folders
+        self.corpora = corpora
         self.file = ResultFile(folders.out / f"{protocol.name}.jsonl")
         self.book = SampleBook(folders.out / "samples.json")
         self.config = record_config(folders.out, system.config)
@@ -77,7 +80,7 @@ class _Evaluation:
                     name: draw_sample(name, pool, size, sample, protocol.natural)
                     for name, pool in pools.items()
                 }
-                for sample in range(protocol.samples)
+                for sample in range(protocol.samples if size else 1)  # nothing is drawn
             }
             unscored: dict[str, dict[int, Result]] = {}
             missing = set()
@@ -96,8 +99,9 @@ class _Evaluation:
                 continue
             if runner is None:  # made late: it may train a model
                 kept, unlabelled = self.folders.predictions, protocol.unlabelled
+                meant = self.corpora.descriptions_of(targets[0].name)
                 runner = runner_for(
-                    self.system, targets, pools, kept, unlabelled, protocol.forecast
+                    self.system, targets, pools, kept, unlabelled, protocol.forecast, meant
                 )
             for scored in runner(size, {s: drawn[s] for s in sorted(missing)}):
                 yield self._keep(scored, size, unscored[scored.corpus.name])

@@ -3,16 +3,19 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
+from types import MappingProxyType
 from typing import NamedTuple
 
 from hardner.adapt.adapter import Adapter, params_of_sample
 from hardner.adapt.forecast import cross_validate, forecast
+from hardner.adapt.label_start import begin_described
 from hardner.adapt.sample import FOLDS, Sample, negative_sentences
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences
 from hardner.errors import HardnerError
 from hardner.evaluate.protocols import Size
 from hardner.evaluate.score import ErrorCounts, Scorer, score
 from hardner.evaluate.system import SampleDraw, System, for_corpus, with_word_vectors
+from hardner.model.layers import Params
 from hardner.model.tagger import Model
 from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
@@ -52,8 +55,9 @@ def runner_for(
     predictions: bool,
     unlabelled: int = 0,
     forecasts: bool = False,
+    descriptions: Mapping[str, str] = MappingProxyType({}),
 ) -> Runner:
-    """The way that a system is scored on some corpora."""
+    """The way that a system is scored on some corpora; ``descriptions`` are of their labels."""
     trained = system.train in ("target", "sources and target")
     if unlabelled and (trained or not system.adapt):
         what = "no model that is then fitted to samples"
@@ -63,7 +67,8 @@ def runner_for(
     (corpus,) = found
     if system.adapt:
         pool = pools[corpus.name]
-        return fitted_runner(system, corpus, pool, predictions, unlabelled, forecasts)
+        how = predictions, unlabelled, forecasts
+        return fitted_runner(system, corpus, pool, *how, descriptions)
     return unchanged_runner(system, corpus, predictions)
 
 
@@ -74,6 +79,7 @@ def fitted_runner(
     predictions: bool,
     unlabelled: int = 0,
     forecasts: bool = False,
+    descriptions: Mapping[str, str] = MappingProxyType({}),
 ) -> Runner:
     """One model, fitted to each sample with a new decoder, as `hardner adapt` does."""
     usable = usable_sentences(pool) if unlabelled else []
@@ -85,6 +91,7 @@ def fitted_runner(
     tag_set = TagSet(corpus.domain, labels, model.tagger.tag_sets[0].scheme)
     adapter, scorer = Adapter(model, [tag_set], system.adaptation), Scorer(corpus.test)
     tagger, device = adapter.tagger, system.device
+    told = _label_texts(system, corpus, labels, descriptions)
 
     def sentences(rows: Iterable[int]) -> tuple[Sentence, ...]:
         return tuple(pool[row] for row in rows)
@@ -101,7 +108,7 @@ def fitted_runner(
             seed = (corpus.name, repr(size), number, system.seed)
             numbers[Sample(sentences(own), seed, sentences(more))] = number
         began = time.perf_counter()
-        for some, params in adapter.fit_groups(list(numbers)):
+        for some, params in _fits(adapter, list(numbers), told):
             each = (params_of_sample(params, i) for i in range(len(some)))
             found = [scorer.predictions(Predictor(tagger, own, device=device)) for own in each]
             scores = [scorer.breakdown(spans) for spans in found]
@@ -114,6 +121,39 @@ def fitted_runner(
             began = time.perf_counter()
 
     return run
+
+
+def _label_texts(
+    system: System, corpus: Corpus, labels: Sequence[str], descriptions: Mapping[str, str]
+) -> dict[str, str]:
+    """What a system is told of the labels of a corpus."""
+    if system.labels != "descriptions":
+        return dict.fromkeys(labels, "") if system.labels else {}
+    if missing := sorted(set(labels) - descriptions.keys()):
+        where = "a key `descriptions` of its row in the catalogue gives one"
+        raise HardnerError(f"{corpus.name}: no description of {missing[0]}; {where}")
+    return {label: descriptions[label] for label in labels}
+
+
+def _fits(
+    adapter: Adapter, samples: Sequence[Sample], told: Mapping[str, str]
+) -> Iterator[tuple[Sequence[Sample], Params]]:
+    """As `Adapter.fit_groups`; each sample begins with what its labels mean where that helps."""
+    if not told:
+        if not all(sample.sentences for sample in samples):
+            raise HardnerError("without a sentence there is nothing to learn from but --labels")
+        yield from adapter.fit_groups(samples)
+        return
+    apart: dict[bool, tuple[Adapter, list[Sample]]] = {}
+    for sample in samples:
+        begun, _ = begin_described(adapter, sample.sentences, told)
+        if sample.sentences:
+            described = begun.begins_with(next(iter(told)))
+            apart.setdefault(described, (begun, []))[1].append(sample)
+        else:
+            yield [sample], begun.start([sample])
+    for begun, some in apart.values():
+        yield from begun.fit_groups(some)
 
 
 def _where_mentions_are(

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -36,6 +36,7 @@ class SampleDraw(NamedTuple):
     number: int
 
 
+LabelText = Literal["", "names", "descriptions"]
 StartModel = Callable[
     [Sequence[Corpus], Mapping[str, Sequence[Sentence]], SampleDraw | None], Model
 ]
@@ -71,6 +72,8 @@ class System:
     """The folder of the corpora that it was trained on."""
     catalogue: str = ""
     """The user's own catalogue of corpora."""
+    labels: LabelText = ""
+    """What new decoders are told of their labels: nothing, names, or descriptions as well."""
 
     @cached_property
     def vectors_hash(self) -> str:
@@ -181,6 +184,20 @@ def make_system(
     )
 
 
+def told_labels(system: System, labels: LabelText, name: str = "") -> System:
+    """The system whose new decoders are told what their labels are called, or mean.
+
+    It is another row than the same without, unless a ``name`` was given.
+    """
+    if not labels:
+        return system
+    if not system.adapt or system.train not in ("sources", "nothing"):
+        raise HardnerError(f"{system.method} makes no new decoder that could be told its label")
+    config = {**system.config, "labels": labels}
+    method = name or f"{system.method}, {labels}"
+    return replace(system, method=method, config=config, labels=labels)
+
+
 def compared_recipe(name: str, kind: str) -> Recipe:
     """A preset of adaptation, or one of ``recipes.toml``, for a kind of encoder."""
     if name not in _variants():
@@ -221,6 +238,8 @@ def _table(experiment: Experiment | None, protocol: Protocol) -> dict[str, Any]:
         del table["train"]["per_iteration"]
     if experiment.hardness == HardnessSection():
         del table["hardness"]
+    if not experiment.labels.weight:
+        del table["labels"]
     if "domain" not in experiment.build_method().heads:  # a weight that nothing is weighed by
         table["inner"]["weight"] = InnerSection.weight
     return table

@@ -47,7 +47,7 @@ def to_onnx(predictor: Predictor, *, quantised: bool = False) -> Predictor:
     graph = onnx_graph(predictor.tagger, params)
     made = OnnxEncoder(quantise_graph(graph) if quantised else graph, encoder.pieces, encoder.size)
     heads = {name: value for name, value in params.items() if name.startswith("decoder.")}
-    tagger = replace(predictor.tagger, encoder=made, heads={})
+    tagger = replace(predictor.tagger, encoder=made, heads={}, label_encoder=None)
     return Predictor(
         tagger,
         heads,

@@ -25,6 +25,7 @@ from hardner.config import (
 )
 from hardner.errors import FileError, HardnerError
 from hardner.files import read_json, read_toml
+from hardner.meta.inner import label_term
 from hardner.meta.loop import Training
 from hardner.meta.methods import METHODS, Few, InnerSection, Method, MethodSettings, method, scaled
 from hardner.meta.optim import Optimizer
@@ -187,6 +188,14 @@ class HardnessSection(Section):
 
 
 @dataclass(frozen=True)
+class LabelsSection(Section):
+    """``[labels]``: decoders made of label names and descriptions, learnt beside the others."""
+
+    weight: NonNegative = 0.0
+    """Of their loss; 0: they are not learnt."""
+
+
+@dataclass(frozen=True)
 class Experiment:
     """All settings of a training run."""
 
@@ -205,6 +214,7 @@ class Experiment:
     devel: DevelSection = field(default_factory=DevelSection)
     granularity: GranularitySection = field(default_factory=GranularitySection)
     hardness: HardnessSection = field(default_factory=HardnessSection)
+    labels: LabelsSection = field(default_factory=LabelsSection)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -237,7 +247,14 @@ class Experiment:
         settings = MethodSettings(
             **vars(inner), **weighed, pooling=pooling, shares=shares, frozen=frozen
         )
-        return method(self.method, settings)
+        made = method(self.method, settings)
+        if not self.labels.weight:
+            return made
+        if made.objective.bilevel or made.alternate:
+            reason = f"{self.method} trains on no mini-batches of labelled sentences alone"
+            raise HardnerError(f"labels.weight: {reason}; set it to 0, or take multitask")
+        terms = (*made.objective.outer, label_term(self.labels.weight, self.encoder.frozen))
+        return replace(made, objective=replace(made.objective, outer=terms))
 
     def training(self) -> Training:
         """The optimisation of the shared parameters."""

@@ -58,6 +58,11 @@ def domain_term(weight: float) -> Term:
     return Term("domain", {"encoder": weight, "critic": 1.0})
 
 
+def label_term(weight: float, frozen: bool = False) -> Term:
+    """The loss of decoders made of label texts; the encoder descends it unless it is frozen."""
+    return Term("label", {"encoder": 0.0 if frozen else weight, "labels": weight})
+
+
 def learners(terms: Sequence[Term]) -> frozenset[str]:
     """The parts that learn from any of the terms."""
     return frozenset().union(*(term.parts for term in terms))

@@ -17,7 +17,8 @@ from hardner.meta.source_data import SourceData
 from hardner.model.characters import ALPHABET, Characters
 from hardner.model.encoders import Encoder, WordEncoder, start_letters, vocabulary_of
 from hardner.model.huggingface import BertEncoder
-from hardner.model.layers import Params
+from hardner.model.label_encoder import LabelEncoder
+from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import PieceEncoder, Transformer
 from hardner.vectors import ReadProgress, character_vectors, load_vectors
@@ -62,8 +63,17 @@ def build_network(
             encoder, given = _with_vectors(encoder, experiment, source_data, cache, reading)
     heads = heads_for(experiment.build_method(), encoder.size, len(source_data.names))
     decoder = experiment.decoder
-    tagger = Tagger(encoder, source_data.tag_sets(decoder.scheme), decoder.kind, heads)
-    return tagger, tagger.init(experiment.seed) | given
+    labels = LabelEncoder(encoder.size, decoder.scheme) if experiment.labels.weight else None
+    tag_sets = source_data.tag_sets(decoder.scheme)
+    tagger = Tagger(encoder, tag_sets, decoder.kind, heads, labels)
+    fresh = tagger.init(experiment.seed)
+    # A label encoder that was trained before goes on; one of another scheme has another shape.
+    fits = {
+        name: value
+        for name, value in given.items()
+        if part_of(name) != "labels" or (name in fresh and value.shape == fresh[name].shape)
+    }
+    return tagger, fresh | fits
 
 
 def _transformer(folder: str, limit: int) -> tuple[PieceEncoder, Params]:
@@ -74,7 +84,7 @@ def _transformer(folder: str, limit: int) -> tuple[PieceEncoder, Params]:
         raise FileError(folder, "holds no pre-trained transformer and its tokenizer")
     transformer = Transformer(**config["transformer"])
     tokenizer = Tokenizer.from_str(saved.files["tokenizer.json"].decode())
-    given = {n: p for n, p in saved.tensors.items() if n.startswith("encoder.")}
+    given = {n: p for n, p in saved.tensors.items() if part_of(n) in ("encoder", "labels")}
     return PieceEncoder(transformer, Pieces.by(tokenizer, limit)), given
 
 

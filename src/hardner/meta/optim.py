@@ -240,6 +240,20 @@ class Muon:
             for kind in ("momentum",) if _is_matrix(name, value) else ("first", "second"):
                 self.state.setdefault(f"{kind}.{name}", torch.zeros_like(value).detach())
 
+    def half_types(self) -> dict[str, torch.dtype]:
+        """The types in which a state takes half the room, by the names of `SavedState.tensors`."""
+        # Second moments are far too small for float16.
+        types = {f"params.{name}": torch.float16 for name in self.params}
+        return types | {f"state.{name}": torch.bfloat16 for name in self.state}
+
+    @torch.no_grad()
+    def round_to_half(self) -> None:
+        """Make parameters and moments what such a state holds, so that it can be gone on from."""
+        types = self.half_types()
+        for kind, values in (("params", self.params), ("state", self.state)):
+            for name, value in values.items():
+                value.copy_(value.to(types[f"{kind}.{name}"]))
+
     @torch.no_grad()
     def step(self, grads: Mapping[str, Tensor], rate: float, early: bool = False) -> None:
         """One step down the gradients; an ``early`` one leaves the ``late`` tensors as they are."""

@@ -97,10 +97,17 @@ class _Run:
         with ranks.first():  # which keeps the word vectors it reads, for the others to find
             cache = folder.path.parent / "vectors"
             self.tagger, start = build_network(experiment, self.source_data, cache, reading)
+            if self.tagger.label_encoder:
+                texts = self.source_data.label_texts(self.tagger, self.device)
+                self.tagger = replace(self.tagger, label_texts=texts)
         self.score = self._scorer()
         log = folder.path / LOG_FILE if ranks.leads else None
         self.log = TrainingLog(log, self.method, self.training)
         self.start_encoder = of_parts(start, {"encoder"})
+        if self.tagger.label_encoder:
+            labels, fresh = of_parts(start, {"labels"}), self.tagger.init(experiment.seed)
+            # Where it was not trained before, there is nothing to stay near.
+            self.start_encoder |= {n: p for n, p in labels.items() if not torch.equal(p, fresh[n])}
         params = {n: p.to(self.device).clone() for n, p in start.items()}
         self.progress = initial_state(params, self.method, self.training)
         self.status, self.fingerprint = RunStatus(), self.source_data.fingerprint()

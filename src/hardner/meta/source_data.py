@@ -1,8 +1,8 @@
 """What an experiment learns from: the sentences of its source domains, never the target's."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
@@ -14,6 +14,7 @@ from hardner.episodes import Sources
 from hardner.errors import HardnerError
 from hardner.files import file_errors
 from hardner.meta.experiment import Experiment
+from hardner.model.label_encoder import LabelTexts, label_sentence
 from hardner.model.tagger import Tagger
 from hardner.schemes import TagSet
 from hardner.types import Corpus, Sentence, Span
@@ -30,6 +31,10 @@ class SourceData:
 
     train: Sources
     devel: Sources | None  # None where no source has devel sentences
+    corpus: Mapping[str, str] = field(default_factory=dict)
+    """By name, the corpus whose sentences it labels, where others may label the same ones."""
+    descriptions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By name and label, what the catalogue says of it."""
 
     @property
     def names(self) -> list[str]:
@@ -69,6 +74,17 @@ class SourceData:
         found = [(s, place[name]) for name in sources.names for s in sources.sentences[name]]
         return tagger.store([s for s, _ in found], [i for _, i in found], device)
 
+    def label_texts(self, tagger: Tagger, device: str) -> LabelTexts:
+        """The names of all decoders' labels, and what the catalogue says of them."""
+        bare, described = [], []
+        for tag_set in tagger.tag_sets:
+            about = self.descriptions.get(tag_set.domain, {})
+            bare += [label_sentence(label) for label in tag_set.labels]
+            described += [label_sentence(label, about.get(label, "")) for label in tag_set.labels]
+        same = {name: self.corpus.get(name, name) for name in tagger.domains}
+        store = tagger.store([*bare, *described], device=device)
+        return LabelTexts.of(store, tagger.tag_sets, same)
+
     def fingerprint(self) -> str:
         """A hash of all sentences; it depends neither on folders nor on the order of reading."""
         digest = blake2b(digest_size=16)
@@ -83,8 +99,16 @@ def load_source_data(experiment: Experiment) -> SourceData:
     """Read the source corpora of an experiment, without those of the target's domain."""
     train: dict[str, list[Sentence]] = {}
     devel: dict[str, list[Sentence]] = {}
+    apart = experiment.decoder.per == "type"
+    of: dict[str, str] = {}
+    described: dict[str, dict[str, str]] = {}
+    about = corpora_of(experiment)
     for corpus in _corpora(experiment):
         for name, part in _by_decoder(corpus, experiment.decoder.per):
+            of |= {name: corpus.name} if apart else {}
+            own = {span.label for s in (*part.train, *part.devel) for span in s.spans}
+            told = about.descriptions_of(corpus.name)
+            described.setdefault(name, {}).update({n: told[n] for n in own & told.keys()})
             # The first devel sentences join train; the last are left for scoring and calibration.
             cut = int(experiment.data.joined * len(part.devel))
             train.setdefault(name, []).extend((*part.train, *part.devel[:cut]))
@@ -92,7 +116,7 @@ def load_source_data(experiment: Experiment) -> SourceData:
     for name in [name for name, sentences in train.items() if not sentences]:
         raise HardnerError(f"{name} has no sentence to learn from in {experiment.data.root}")
     scored = Sources.of(devel) if any(devel.values()) else None
-    return SourceData(Sources.of(train), scored)
+    return SourceData(Sources.of(train), scored, of, described)
 
 
 def _by_decoder(corpus: Corpus, per: str) -> Iterator[tuple[str, Corpus]]:

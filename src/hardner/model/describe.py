@@ -105,6 +105,8 @@ def describe_tagger(tagger: Tagger) -> dict[str, Any]:
             for name, head in tagger.heads.items()
         },
     }
+    if tagger.label_encoder:
+        found["label_encoder"] = asdict(tagger.label_encoder)
     plain: dict[str, Any] = json.loads(json.dumps(found))  # tuples become lists, as when read
     return plain
 
@@ -124,6 +126,8 @@ def build_tagger(config: _Config, files: Files) -> Tagger:
             own = {key: value for key, value in head.items() if key != "kind"}
             given["heads"][name] = make(_known("head", head, HEADS), own, f"heads.{name}")
         made = make(Tagger, given)
+        if made.label_encoder and made.label_encoder.size != _first(encoder).size:
+            raise HardnerError("its label encoder reads other vectors than its encoder gives")
         if isinstance(encoder, EncoderWithCopies):
             if encoder.heads and len(encoder.heads) != len(encoder.changed):
                 raise HardnerError("its encoder has other copies than heads to read them")
@@ -131,6 +135,11 @@ def build_tagger(config: _Config, files: Files) -> Tagger:
                 message = "its encoder has more copies than there are tag sets to read them"
                 raise HardnerError(message)
         return made
+
+
+def _first(encoder: Encoder) -> Encoder:
+    """The copy that a label encoder reads, where there are several."""
+    return encoder.base if isinstance(encoder, EncoderWithCopies) else encoder
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Batch, Store
+from hardner.errors import HardnerError
 from hardner.features import Features
 from hardner.model.crf import viterbi
 from hardner.model.decoders import (
@@ -25,11 +26,18 @@ from hardner.model.decoders import (
 )
 from hardner.model.encoders import Encoded, Encoder, EncoderWithCopies
 from hardner.model.heads import Head, head_loss
+from hardner.model.label_encoder import (
+    LabelEncoder,
+    LabelTexts,
+    label_loss,
+    label_scores,
+    label_sentence,
+)
 from hardner.model.layers import SCORING, Mode, Params, linear, part_of, prefixed, scoped
 from hardner.schemes import TagSet
 from hardner.types import Sentence
 
-PARTS = {"tag": "decoder", "domain": "critic"}
+PARTS = {"tag": "decoder", "domain": "critic", "label": "labels"}
 """The part that answers for a loss, where it has another name than the loss."""
 
 
@@ -43,6 +51,10 @@ class Tagger:
     decoder: DecoderKind = "crf"
     heads: Mapping[str, Head] = field(default_factory=dict)
     """By the name of their loss: ``domain``, ``bcls``, ``mcls``, ``mtcls``."""
+    label_encoder: LabelEncoder | None = None
+    """What makes decoders of label names and descriptions, if it has been trained."""
+    label_texts: LabelTexts | None = field(default=None, compare=False, repr=False)
+    """What it is trained on; no part of a folder."""
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -56,6 +68,8 @@ class Tagger:
         params |= self.init_decoder(rng)
         for name in sorted(self.heads):
             params |= prefixed(PARTS.get(name, name), self.heads[name].init(rng))
+        if self.label_encoder:
+            params |= prefixed(PARTS["label"], self.label_encoder.init(rng))
         return params
 
     def init_decoder(self, rng: torch.Generator) -> Params:
@@ -65,7 +79,7 @@ class Tagger:
 
     def with_domains(self, tag_sets: Sequence[TagSet]) -> "Tagger":
         """The same encoder with decoders for other domains, and no heads."""
-        return replace(self, tag_sets=tuple(tag_sets), heads={})
+        return replace(self, tag_sets=tuple(tag_sets), heads={}, label_texts=None)
 
     def store(
         self,
@@ -97,7 +111,7 @@ class Tagger:
         Args:
             params: Shared by the tasks, or each its own.
             batch: The sentences.
-            names: ``tag``, ``tag of sentences``, and names of heads.
+            names: ``tag``, ``tag of sentences``, ``label``, and names of heads.
             mode: How to compute.
             cut: Losses whose gradient stops before the encoder.
         """
@@ -109,6 +123,8 @@ class Tagger:
             if name in ("tag", "tag of sentences"):
                 each = self.head_losses(params, seen, batch, name != "tag")
                 found[name] = sum_of_heads(each, batch)
+            elif name == "label":
+                found[name] = self._label_loss(params, seen, batch, mode)
             else:
                 own = scoped(params, PARTS.get(name, name))
                 found[name] = head_loss(self.heads[name], own, seen, batch)
@@ -120,6 +136,24 @@ class Tagger:
         """The tagging loss of each task, [M], or of each head of each task, [M * D]."""
         emitted = self.emissions(params, encoded, batch)
         return tag_loss(self.decoder, emitted, batch, by_sentence)
+
+    def decoders_of(self, params: Params, texts: Batch, mode: Mode = SCORING) -> Params:
+        """The decoders that are made of label texts, each a sentence: [M, L, C, ...]."""
+        if self.label_encoder is None:
+            raise HardnerError(
+                "the model makes no types of their names: it was trained without them, or has been "
+                "adapted since; label a few sentences, or take a model that can"
+            )
+        texts = texts.repeat(max(p.shape[0] for n, p in params.items() if part_of(n) == "encoder"))
+        encoded = self.encoder(params, texts, replace(mode, dropout=0.0, among=None))
+        return self.label_encoder(scoped(params, PARTS["label"]), encoded, texts.lengths)
+
+    def _label_loss(self, params: Params, encoded: Encoded, batch: Batch, mode: Mode) -> Tensor:
+        """What decoders made of label texts lose on each task, [M]."""
+        assert self.label_texts
+        decoders = self.decoders_of(params, self.label_texts.drawn(), mode)
+        scores = label_scores(encoded.words, decoders)
+        return label_loss(scores, *self.label_texts.targets(batch))
 
     def emissions(
         self, params: Params, encoded: Encoded, batch: Batch, domains: Tensor | None = None
@@ -196,6 +230,8 @@ def copy_of_model(model: Model, copy: int) -> Model:
     heads = slice(own_heads.start, own_heads.stop)
     tag_sets: tuple[TagSet, ...] = tagger.tag_sets[heads]
     alone = replace(tagger, encoder=encoder.base, tag_sets=tag_sets)
+    if copy:  # it knows what the first one says
+        alone = replace(alone, label_encoder=None)
     reads = slice(copy * encoder.base.size, (copy + 1) * encoder.base.size)
     own = encoder.params_of(params, copy)
     for name, value in params.items():
@@ -206,7 +242,31 @@ def copy_of_model(model: Model, copy: int) -> Model:
             elif name == "decoder.transitions":
                 cut = cut[..., : alone.tags]
             own[name] = cut.contiguous()
+        elif copy and part_of(name) == PARTS["label"]:
+            del own[name]
     return Model(alone, own)
+
+
+@torch.no_grad()
+def described_decoder(model: Model, tag_set: TagSet, descriptions: Mapping[str, str]) -> Params:
+    """A decoder made of the names of labels, and of descriptions where there are some: [1, 1, ...].
+
+    It reads the encoder itself, or the first of its copies.
+    """
+    tagger, params = copy_of_model(model, 0)
+    texts = [label_sentence(label, descriptions.get(label, "")) for label in tag_set.labels]
+    store = tagger.store(texts, device=next(iter(params.values())).device)
+    rows = torch.arange(len(texts), device=store.device).unsqueeze(0)
+    made = tagger.decoders_of(params, store.batch(rows, store.widths(rows[0].cpu().numpy())))
+    assert tagger.label_encoder
+    if tag_set.scheme != tagger.label_encoder.scheme:
+        own = tagger.label_encoder.scheme
+        raise HardnerError(f"the model makes types of their names in {own}, not {tag_set.scheme}")
+    found = {}
+    for name, value in made.items():  # [1, L, C, ...]: one O, then the tags of each label
+        tags = torch.cat((value[:, 0, :1], value[:, :, 1:].flatten(1, 2)), dim=1)
+        found[f"decoder.{name}"] = tags.unsqueeze(1)
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -211,24 +211,12 @@ class _Run:
                 why = "its state is damaged; delete it to begin again"
         raise FileError(self.folder.path, why)
 
-    def _round(self) -> None:
-        """Make parameters and moments what the state in half precision holds."""
-        for values, dtype in self._halves():
-            for value in values.values():
-                value.detach().copy_(value.to(dtype))
-
-    def _halves(self) -> tuple[tuple[Params, torch.dtype], ...]:
-        # Second moments are far too small for float16.
-        return (self.optimizer.params, torch.float16), (self.optimizer.state, torch.bfloat16)
-
     def _save_state(self, due: bool) -> None:
         """Save the state; one that was due is rounded first where the run wants that."""
         state, types = self._state(), None
         if due and self.training.half_state:
-            self._round()
-            (params, half), (moments, brain) = self._halves()
-            types = {f"params.{name}": half for name in params}
-            types |= {f"state.{name}": brain for name in moments}
+            self.optimizer.round_to_half()
+            types = self.optimizer.half_types()
         self.folder.save_state(state, types, _SHARD_BYTES)
 
     def go(self, every: int, stop: Callable[[], bool]) -> PretrainingStatus:

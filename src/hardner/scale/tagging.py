@@ -7,10 +7,10 @@ import glob
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from multiprocessing import get_context
@@ -150,11 +150,14 @@ class TagJob:
     batch_size: int | None = None
     labels: Sequence[str] | None = None
     min_score: MinScore = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    """Further types by what they mean, as `Predictor.with_types` takes them."""
 
     @cached_property
     def predictor(self) -> Predictor:
         """The model, loaded once in each process that asks for it."""
-        return Predictor.load(self.model, self.device)
+        found = Predictor.load(self.model, self.device)
+        return found.with_types(self.types) if self.types else found
 
     @property
     def threshold_setting(self) -> float | dict[str, float]:

@@ -20,6 +20,7 @@ from hardner.errors import HardnerError
 from hardner.model.encoders import EncoderWithCopies, copy_name
 from hardner.model.layers import Params, part_of
 from hardner.model.tagger import Model, Tagger, copy_of_model
+from hardner.schemes import TagSet
 from hardner.tag.engine import EncodedTexts, Engine
 from hardner.tag.uncertainty import Uncertainty
 from hardner.tag.windows import ScoredMention, Tokens
@@ -61,7 +62,7 @@ class KeptSentence:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a model folder says of a head that was adapted to labelled sentences."""
+    """What a model folder says of a head that was adapted to labelled sentences, or described."""
 
     labels: tuple[str, ...] = ()
     """As they were named in the sentences."""
@@ -88,6 +89,8 @@ class Origin:
     notes: tuple[str, ...] = ()
     kept: tuple[KeptSentence, ...] = ()
     """The sentences themselves, where the user wanted the folder to hold them."""
+    description: str = ""
+    """What the label means, where its decoder began with that."""
 
 
 def add_heads(model: Model, added: Model) -> Model:
@@ -118,6 +121,18 @@ def add_heads(model: Model, added: Model) -> Model:
     return Model(tagger, model.params | own | decoders)
 
 
+def widen(model: Model, tag_sets: Sequence[TagSet], decoders: Sequence[Params]) -> Model:
+    """The model with more heads, each by a decoder [1, 1, ...], that read its encoder as it is."""
+    wider = replace(model.tagger, tag_sets=(*model.tagger.tag_sets, *tag_sets))
+    params = dict(model.params)
+    for name, value in _decoder(model).items():
+        zeros = value.new_zeros(1, 1, *value.shape[2:])
+        made = [(one.get(name, zeros)).to(value) for one in decoders]
+        parts = [_as_wide(name, part[:, :, : wider.tags], wider.tags) for part in (value, *made)]
+        params[name] = torch.cat(parts, dim=1)
+    return Model(wider, params)
+
+
 def heads_by_copy(tagger: Tagger) -> list[range]:
     """The heads that read each copy of a tagger's encoder; all of them where there is one."""
     heads, encoder = len(tagger.tag_sets), tagger.encoder
@@ -144,7 +159,7 @@ def _with_heads(model: Model, heads: Sequence[int]) -> Model:
             value = value[:, heads, : alone.tags]  # [1, D, C, ...]
             if name == "decoder.transitions":
                 value = value[..., : alone.tags]
-        if part_of(name) in ("encoder", "frozen", "decoder"):
+        if part_of(name) in ("encoder", "frozen", "decoder", "labels"):
             params[name] = value.contiguous()
     return Model(alone, params)
 

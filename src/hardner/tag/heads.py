@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import reduce
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,11 +21,15 @@ import torch
 import hardner
 from hardner.errors import HardnerError
 from hardner.model.describe import describe_tagger, files_of
-from hardner.model.tagger import Model, Tagger
-from hardner.tag.added_heads import Origin, add_heads, heads_by_copy, take_heads
+from hardner.model.tagger import Model, Tagger, described_decoder
+from hardner.schemes import TagSet
+from hardner.tag.added_heads import Origin, add_heads, heads_by_copy, take_heads, widen
 from hardner.tag.predictor import Predictor
 from hardner.tag.thresholds import PrecisionRecallCurve
 from hardner.types import Sentence
+
+WITHOUT_EXAMPLE = "its name and description, without an example"
+"""`Origin.began` of such types."""
 
 
 class Heads(NamedTuple):
@@ -119,6 +124,34 @@ def _free_names(taken: Collection[str], names: Collection[str]) -> dict[str, str
         used.add(free)
         found[name] = free
     return found
+
+
+def add_described(predictor: Predictor, types: Mapping[str, str]) -> Predictor:
+    """The predictor with types that are made of their names and descriptions, without an example.
+
+    Their heads read the encoder as it is, the first of its copies, so that they share its pass with
+    those that are there; these are found exactly as before.
+    """
+    for label in types:
+        if label in predictor.labels:
+            raise HardnerError(f"the model finds {label!r} already; name the new type otherwise")
+    own = Heads.of(predictor)
+    first, *others = (own.take(heads) for heads in heads_by_copy(predictor.tagger))
+    tagger = first.model.tagger
+    domains = _free_names(predictor.tagger.domains, list(types))
+    sets = [TagSet(domains[name], (name,), tagger.tag_sets[0].scheme) for name in types]
+    made = [described_decoder(first.model, tag_set, types) for tag_set in sets]
+    began = {
+        domains[name]: Origin((name,), began=WITHOUT_EXAMPLE, description=text.strip())
+        for name, text in types.items()
+    }
+    dated = {name: replace(o, date=today(), versions=versions()) for name, o in began.items()}
+    found = first._replace(
+        model=widen(first.model, sets, made),
+        temperatures=[*first.temperatures, *(1.0 for _ in types)],
+        origins={**first.origins, **dated},
+    )
+    return reduce(Heads.beside, others, found).in_place_of(predictor)
 
 
 def keep_labels(predictor: Predictor, labels: Collection[str]) -> Predictor:

@@ -227,6 +227,7 @@ class Predictor(TextTagger):
         label: "Labels" = None,
         *,
         labels: "Labels" = None,
+        descriptions: Mapping[str, str] | None = None,
         unlabelled: "UnlabelledData | None" = None,
         keep: bool = False,
         keep_sentences: bool = False,
@@ -247,6 +248,7 @@ class Predictor(TextTagger):
             self,
             labelled,
             label if labels is None else labels,
+            descriptions=descriptions,
             unlabelled=unlabelled,
             keep=keep,
             keep_sentences=keep_sentences,
@@ -256,6 +258,17 @@ class Predictor(TextTagger):
             on_progress=on_progress,
         )
         return outcome.predictor
+
+    def with_types(self, types: Mapping[str, str]) -> "Predictor":
+        """The same predictor with types that it finds without an example, by what they mean.
+
+        Args:
+            types: Descriptions by name, such as ``{"Device": "an instrument or implant"}``; an
+                empty one leaves it to the name.
+        """
+        from hardner.tag.heads import add_described
+
+        return add_described(self, types)
 
     def score(
         self,
