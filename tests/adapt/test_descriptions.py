@@ -18,7 +18,13 @@ from hardner.formats import Report, write
 from hardner.model.tagger import Model, described_decoder
 from hardner.schemes import TagSet, spans_to_tags
 from hardner.tag.doubts import DescribedTypes
-from hardner.tag.heads import WITHOUT_EXAMPLE, drop_labels, keep_labels, merge_models
+from hardner.tag.heads import (
+    WITHOUT_EXAMPLE,
+    drop_labels,
+    keep_labels,
+    merge_models,
+    origin_of,
+)
 from hardner.tag.predictor import Predictor
 from hardner.types import Document, Entity, Sentence
 
@@ -252,3 +258,11 @@ def test_an_onnx_model_finds_described_types_as_well() -> None:
     spans = [[s for s, _ in own] for own in more.spans(DRUGS, labels=["Drug"])]
     assert [[s for s, _ in own] for own in made.spans(DRUGS, labels=["Drug"])] == spans
     assert any(spans)
+
+
+def test_a_type_that_is_gone_on_with_keeps_its_description() -> None:
+    own = replace(knowing(), start=None)
+    first = own.adapt(DRUGS[:6], descriptions=MEANT, keep=True, keep_sentences=True)
+    again = first.adapt(DRUGS[6:], continued=True)
+    origin = origin_of(again, "Drug")
+    assert origin and origin.description == MEANT["Drug"]

@@ -34,7 +34,7 @@ from hardner.errors import HardnerError
 from hardner.formats import Report
 from hardner.model.tagger import Model
 from hardner.tag.added_heads import KeptSentence, Origin
-from hardner.tag.heads import Heads, data_hash, today, versions
+from hardner.tag.heads import Heads, data_hash, origin_of, today, versions
 from hardner.tag.predictor import Predictor
 from hardner.types import Progress, Sentence
 
@@ -269,8 +269,13 @@ class _Run(NamedTuple):
             expected=(expected.value, expected.low, expected.high) if expected else (),
             notes=row.notes,
             kept=self._kept(row.label) if self.how.keep_sentences else (),
-            description=row.description,
+            description=row.description or self._described_before(row.label),
         )
+
+    def _described_before(self, label: str) -> str:
+        """What a label that is gone on with was said to mean."""
+        origin = origin_of(self.predictor, label) if self.how.continued else None
+        return origin.description if origin else ""
 
     def _kept(self, label: str) -> tuple[KeptSentence, ...]:
         own = self.given.only([label])
