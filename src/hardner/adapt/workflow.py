@@ -136,7 +136,7 @@ class _Run(NamedTuple):
     """Sentences without labels to learn from."""
     adapters: list[Adapter]
     own: PriorScores
-    described: Described
+    described: Described | None
     settled: list[TypeReport]
     """Of labels that there is nothing to learn of."""
     how: _How
@@ -174,9 +174,11 @@ class _Run(NamedTuple):
         if not how.continued:  # else it is what was asked for
             notes += own.leaks(predictor, given)
         adapters = adapters_for(predictor, given.labels, own.best)
-        described = Described.of(how.descriptions, given)
-        adapters = [described.begin(adapter) for adapter in adapters]
-        notes += described.notes
+        described = None
+        if how.descriptions:
+            described = Described.of(how.descriptions, given)
+            adapters = [described.begin(adapter) for adapter in adapters]
+            notes += described.notes
         return cls(
             predictor,
             given,
@@ -202,7 +204,9 @@ class _Run(NamedTuple):
         """
         labels = frozenset(self.predictor.labels)
         judge = Judge(self.given, self.own, labels, self.how.seed, self.how.force)
-        judged = [self.described.told(judge.of(fit), fit.adapter) for fit in fits]
+        judged = [judge.of(fit) for fit in fits]
+        if told := self.described:
+            judged = [told.told(own, fit.adapter) for own, fit in zip(judged, fits, strict=True)]
         every = [one.report for own in judged for one in own]
         if not any(row.outcome == "learnt" for row in every):
             if early:

@@ -48,7 +48,6 @@ from hardner.types import Document
 if TYPE_CHECKING:
     from hardner.scale import ShardProgress
     from hardner.scale.tagging import TagJob
-    from hardner.tag.doubts import DescribedTypes
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,6 @@ def tag_command(
     - `hardner tag pubmed/ --engine ray --address 10.0.0.1:6379 --to parquet --out tagged/`
     """
     from hardner.scale.tagging import TagJob
-    from hardner.tag.doubts import DescribedTypes
 
     wanted = split_labels(labels)
     meant = split_types(types)
@@ -237,13 +235,12 @@ def tag_command(
         return
     report = Report()
     output = Output.of(out, target_format, scheme, report)
-    described = DescribedTypes(job.predictor, wanted)
-    counts = _tag_here(
-        files or ["-"], output, job, described, workers or 1, source_format, encoding, resume
+    counts, doubts = _tag_here(
+        files or ["-"], output, job, workers or 1, source_format, encoding, resume
     )
     # Ids are made up for plain text, so their loss is no news.
     warn(line for line in report.lines() if "document id not kept" not in line)
-    warn(described.poor())
+    warn(doubts)
     if output.place is not None:
         say(f"{counts} -> {output.place}")
 
@@ -252,15 +249,14 @@ def _tag_here(
     files: list[str],
     output: Output,
     job: "TagJob",
-    described: "DescribedTypes",
     workers: int,
     source_format: str | None,
     encoding: str | None,
     resume: bool,
-) -> str:
+) -> tuple[str, list[str]]:
     """Tag into any place and format; what is finished is kept where there is a way to go on.
 
-    Returns how much there was.
+    Returns how much there was, and a line for each type whose description was of little use.
     """
     from hardner.scale.tagging import documents_by_input, list_inputs, tag_with_workers
 
@@ -271,14 +267,19 @@ def _tag_here(
     if resume and (not keeps or any(map(is_standard, sources))):
         message = "--resume needs files to read, and a folder or a .jsonl file as --out"
         raise HardnerError(message)
-    labels = job.predictor.labels
+    labels, described = job.predictor.labels, None
+    if job.predictor.origins:  # a type made of its description has one
+        from hardner.tag.doubts import DescribedTypes
+
+        described = DescribedTypes(job.predictor, job.labels)
     count = mentions = 0
     kept = "; what is finished is kept: the same command and --resume go on" if keeps else ""
     with message_on_interrupt(f"interrupted{kept}"), document_counter() as tick:
 
         def tagged(documents: Iterable[Document]) -> Iterator[Document]:
             nonlocal count, mentions
-            for document in described.watch(tag_with_workers(documents, job, workers)):
+            found = tag_with_workers(documents, job, workers)
+            for document in described.watch(found) if described else found:
                 count += 1
                 mentions += len(document.entities)
                 tick(count)
@@ -309,7 +310,8 @@ def _tag_here(
             with growing_file(output.growing, settings, resume) as (file, done):
                 for _, documents in by_input(sources, done):
                     file.writelines(f"{output.line(d)}\n".encode() for d in documents)
-    return f"{count:,} documents, {mentions:,} mentions"
+    doubts = list(described.poor()) if described else []
+    return f"{count:,} documents, {mentions:,} mentions", doubts
 
 
 def _settings(
