@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hardner.adapt.cached_layers import cache_lower_layers, cached_names, upper_tagger
 from hardner.adapt.recipe import Recipe
-from hardner.adapt.self_training import TeacherLabels, label_by_teacher
+from hardner.adapt.self_training import TextLosses, TextTeacher, label_by_teacher
 from hardner.batch import Store
 from hardner.episodes import seed_of
 from hardner.features import Ints
@@ -38,8 +38,6 @@ _LENGTH_JITTER = 0.3
 batch would hold the same sentences in every pass."""
 _GRAPH_SHAPES = 3
 """Batch shapes of a fit on a GPU, at most: each is captured as a CUDA graph of its own."""
-
-
 _SIDE_BY_SIDE = min(2, torch.get_num_threads())
 """Fits that are computed at once on a CPU, each in a thread; more of them would fill its memory."""
 _Item = TypeVar("_Item")
@@ -107,6 +105,7 @@ def fit_samples(
     unlabelled: Ints | None = None,
     replaced: Ints | None = None,
     partial: Ints | None = None,
+    teach: TextTeacher = label_by_teacher,
     on_step: OnStep | None = None,
 ) -> Params:
     """The parameters fitted to each sample: those of the fitted parts have a task axis.
@@ -124,6 +123,7 @@ def fit_samples(
         unlabelled: Sentences for self-training of each sample, [M, N]; -1 for none.
         replaced: Sentences with replaced mentions of each sample, [M, V]; -1 for none.
         partial: Sentences labelled in part of each sample, [M, P]; -1 for none.
+        teach: How unlabelled sentences are learnt from.
         on_step: Called after each step.
     """
     if recipe.negatives and (negatives is None or not len(negatives)):
@@ -143,7 +143,7 @@ def fit_samples(
     found = fits.averaged(None, on_step)
     if unlabelled is not None:
         with autocast(recipe.precision, store.device):
-            labels = label_by_teacher(tagger, found, store, unlabelled)
+            labels = teach(tagger, found, store, unlabelled)
         found = fits.averaged(labels, on_step)
     return given | found
 
@@ -161,7 +161,7 @@ class _Fits(NamedTuple):
     inner: InnerLoop
     partial: Ints | None
 
-    def averaged(self, labels: TeacherLabels | None, on_step: OnStep | None) -> Params:
+    def averaged(self, labels: TextLosses | None, on_step: OnStep | None) -> Params:
         """The mean of the parameters fitted to each sample in different orders."""
         ways = self.recipe.restarts
         many = self._replace(
@@ -179,7 +179,7 @@ class _Fits(NamedTuple):
             for n, p in found.items()
         }
 
-    def fitted(self, labels: TeacherLabels | None, on_step: OnStep | None) -> Params:
+    def fitted(self, labels: TextLosses | None, on_step: OnStep | None) -> Params:
         """The parameters fitted to each sample, and to soft labels if there are any."""
         tagger, params, store, rows, recipe, seeds, _, inner, _ = self
         teaching = recipe.self_training
@@ -227,7 +227,7 @@ class _Fits(NamedTuple):
         found = [total.div_(averaged) for total in sums] if averaged else values
         return current | dict(zip(moving, found, strict=True))
 
-    def order(self, steps: int, labels: TeacherLabels | None) -> tuple[Ints, int]:
+    def order(self, steps: int, labels: TextLosses | None) -> tuple[Ints, int]:
         """Rows of each step, [steps, M, B], and how many at the end of B are unlabelled."""
         widths = self.store.tags.widths
         size = self.recipe.batch_of(self.store.heads)
