@@ -39,6 +39,8 @@ from hardner.types import Progress, Sentence
 
 _MOST_UNLABELLED = {"cpu": 300, "cuda": 1200}
 """Unlabelled sentences that are learnt from, at most."""
+_MOST_LOOKED_AT = 300
+"""Sentences of a text that are tagged to see what to expect on it, at most."""
 
 
 class AdaptationResult(NamedTuple):
@@ -55,6 +57,7 @@ def adapt_predictor(
     labels: Labels = None,
     *,
     unlabelled: UnlabelledData | None = None,
+    text: UnlabelledData | None = None,
     keep: bool = False,
     keep_sentences: bool = False,
     continued: bool = False,
@@ -71,8 +74,10 @@ def adapt_predictor(
         labelled: A file, or sentences, documents or pairs of a text and its mentions; best with
             some sentences without a mention. Each is taken to be labelled for all of the labels.
         labels: Whose mentions to learn; by default those of all labels.
-        unlabelled: More of the same kind of text, to learn from as well. What is expected is
-            measured without it.
+        unlabelled: More of the same kind of text, to learn from as well. Cross-validation learns
+            without it.
+        text: That the predictor is for, to say what to expect on it; by default the unlabelled
+            one, as far as it can be of sentences that are not learnt from.
         keep: Whether the predictor's own labels stay; they are then found exactly as before.
         keep_sentences: Whether the model folder will hold the sentences, so that learning can be
             continued with others.
@@ -89,7 +94,7 @@ def adapt_predictor(
         AdaptationRefused: The outcome would do harm: no label can be learnt.
     """
     how = _How(keep or continued, keep_sentences or continued, continued, seed, force)
-    run = _Run.of(predictor, labelled, labels, unlabelled, how)
+    run = _Run.of(predictor, labelled, labels, unlabelled, text, how)
     begun = [(adapter, run.sample_for(adapter)) for adapter in run.adapters]
     on_step = _counter(on_progress, sum(count_steps(*pair, folds) for pair in begun))
     fits = []
@@ -127,6 +132,8 @@ class _Run(NamedTuple):
     given: Examples
     text: tuple[Sentence, ...]
     """Sentences without labels to learn from."""
+    looked_at: tuple[Sentence, ...]
+    """Those that say what to expect on text as it runs."""
     adapters: list[Adapter]
     own: PriorScores
     settled: list[TypeReport]
@@ -142,6 +149,7 @@ class _Run(NamedTuple):
         labelled: LabelledData,
         labels: Labels,
         unlabelled: UnlabelledData | None,
+        looked_at: UnlabelledData | None,
         how: _How,
     ) -> "_Run":
         """Read what is given, and see what the predictor makes of it as it is."""
@@ -158,15 +166,22 @@ class _Run(NamedTuple):
         given = given.only([label for label in given.labels if label not in there])
         own = PriorScores.of(predictor, given)
         text: tuple[Sentence, ...] = ()
+        seen: tuple[Sentence, ...] = ()
         notes = [*report.lines(), *given.notes]
         if unlabelled is not None:
-            text = _unlabelled(read_unlabelled(unlabelled), given, predictor.device, how.seed)
+            every = _unlabelled(read_unlabelled(unlabelled), given, how.seed)
+            most = _MOST_UNLABELLED["cpu" if predictor.device == "cpu" else "cuda"]
+            text, others = every[:most], every[most:]
+            seen = others if len(others) > _MOST_LOOKED_AT // 2 else every
             if not text:
                 notes.append("the unlabelled text holds no sentence that can be learnt from")
+        if looked_at is not None:
+            seen = _unlabelled(read_unlabelled(looked_at), given, how.seed)
         if not how.continued:  # else it is what was asked for
             notes += own.leaks(predictor, given)
         adapters = adapters_for(predictor, given.labels, own.best)
-        return cls(predictor, given, text, adapters, own, settled, how, tuple(notes), began)
+        looked, told = seen[:_MOST_LOOKED_AT], tuple(notes)
+        return cls(predictor, given, text, looked, adapters, own, settled, how, told, began)
 
     def sample_for(self, adapter: Adapter) -> Sample:
         """What an adapter learns from: all sentences, with the mentions of its own labels."""
@@ -179,7 +194,9 @@ class _Run(NamedTuple):
         ``early`` is before cross-validation; where no label can be learnt it is then None.
         """
         labels = frozenset(self.predictor.labels)
-        judge = Judge(self.given, self.own, labels, self.how.seed, self.how.force)
+        judge = Judge(
+            self.given, self.own, labels, self.how.seed, self.how.force, self.looked_at
+        )
         judged = [judge.of(fit) for fit in fits]
         every = [one.report for own in judged for one in own]
         if not any(row.outcome == "learnt" for row in every):
@@ -271,14 +288,11 @@ def _kept_as_told(given: Examples, label: str) -> TypeReport:
     )
 
 
-def _unlabelled(
-    unlabelled: Iterable[Sentence], given: Examples, device: str, seed: int
-) -> tuple[Sentence, ...]:
-    """Sentences for self-training: none that are labelled, and no more than the device can take."""
+def _unlabelled(unlabelled: Iterable[Sentence], given: Examples, seed: int) -> tuple[Sentence, ...]:
+    """Sentences that can be learnt from, none of them labelled, in a seeded order."""
     labelled = {sentence.tokens for sentence in given.sentences}
     every = [sentence for sentence in unlabelled if sentence.tokens not in labelled]
-    chosen = usable_sentences(every, seed)[: _MOST_UNLABELLED["cpu" if device == "cpu" else "cuda"]]
-    return tuple(every[row] for row in chosen)
+    return tuple(every[row] for row in usable_sentences(every, seed))
 
 
 def _counter(on_progress: Progress | None, total: int) -> OnStep:
