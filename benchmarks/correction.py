@@ -59,10 +59,10 @@ class Case:
     found: float
 
 
-def cases_of(lines: Sequence[dict[str, Any]], forecast: str) -> list[Case]:
-    """Of the lines that have the signs."""
+def cases_of(lines: Sequence[dict[str, Any]], forecast: str) -> list[tuple[Case, dict[str, Any]]]:
+    """Those of the lines that have the signs, and these lines."""
     return [
-        Case(line["type"], line["shots"], line["signs"], Score(*line[SCORED[forecast]]).f1)
+        (Case(line["type"], line["shots"], line["signs"], Score(*line[SCORED[forecast]]).f1), line)
         for line in lines
         if set(SIGNS[forecast]) <= set(line.get("signs", ()))
     ]
@@ -71,32 +71,40 @@ def cases_of(lines: Sequence[dict[str, Any]], forecast: str) -> list[Case]:
 def fit(cases: Sequence[Case], signs: Sequence[str]) -> Correction:
     """The table of a forecast, the first of the signs."""
     x = np.array([[case.signs[name] for name in signs] for case in cases])  # [N, X]
-    y = np.array([logit(case.found) for case in cases])
-    v = np.array([case.signs["variance"] for case in cases])
-    types = np.array([case.type for case in cases])
-    same = (types[:, None] == types).astype(np.float64)  # [N, N]
     m = np.array([1.0] + [0.0] * (len(signs) - 1))
-    prior = np.diag([_CONSTANT**2 if name == "one" else _SLOPE**2 for name in signs])
+    y = np.array([logit(case.found) for case in cases]) - x @ m
+    v = np.array([case.signs["variance"] for case in cases])
+    names = [case.type for case in cases]
+    same = np.array([[name == one for name in names] for one in sorted(set(names))], np.float64)
+    prior = np.diag([_CONSTANT**-2 if name == "one" else _SLOPE**-2 for name in signs])
+    xy = np.c_[x, y]
 
-    def covariance(own: float, resampled: float, between: float) -> Floats:
-        return between * same + np.diag(own + resampled * v)
+    def products(choice: tuple[float, float, float]) -> tuple[Floats, float]:
+        """[X, y]' C^-1 [X, y] and log |C|, of C = c T + diag(a + b v), type by type."""
+        own, resampled, between = choice
+        each = own + resampled * v
+        sums = same @ (xy / each[:, None])  # [types, X + 1]
+        shares = between / (1 + between * (same @ (1 / each)))
+        size = np.log(each).sum() + np.log1p(between * (same @ (1 / each))).sum()
+        return xy.T @ (xy / each[:, None]) - sums.T @ (sums * shares[:, None]), float(size)
 
     def evidence(choice: tuple[float, float, float]) -> float:
-        whole = x @ prior @ x.T + covariance(*choice)
-        _, size = np.linalg.slogdet(whole)
-        return float(-size - (y - x @ m) @ np.linalg.solve(whole, y - x @ m))
+        known, size = products(choice)
+        precision, pull = prior + known[:-1, :-1], known[:-1, -1]
+        _, more = np.linalg.slogdet(precision)
+        return float(pull @ np.linalg.solve(precision, pull) - known[-1, -1] - size - more)
 
     own, resampled, between = max(product(_VARIANCES, _FACTORS, _VARIANCES), key=evidence)
-    inverse = np.linalg.inv(covariance(own, resampled, between))
-    spread = np.linalg.inv(np.linalg.inv(prior) + x.T @ inverse @ x)
-    mean = m + spread @ x.T @ inverse @ (y - x @ m)
+    known, _ = products((own, resampled, between))
+    spread = np.linalg.inv(prior + known[:-1, :-1])
+    mean = m + spread @ known[:-1, -1]
     return Correction(
         tuple(signs),
         tuple(round(value, 5) for value in mean.tolist()),
         tuple(tuple(round(value, 6) for value in row) for row in spread.tolist()),
         (round(own + between, 5), resampled),
         len(cases),
-        len(set(types)),
+        len(same),
     )
 
 
@@ -127,7 +135,7 @@ def main() -> None:
     devel = set(protocol("running_devel").targets)
     tables = {}
     for forecast, signs in SIGNS.items():
-        every = cases_of(lines, forecast)
+        every = [case for case, _ in cases_of(lines, forecast)]
         cases = [case for case in every if case.type in devel]
         tables[forecast] = table = fit(cases, signs)
         weights = zip(signs, table.mean, strict=True)

@@ -1,6 +1,7 @@
 """What forecasts are corrected by: against draws, and in worlds whose truth is known."""
 
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from hardner.adapt.correction import Correction, TextScores, corrected, corrections, signs_of
 from hardner.adapt.forecast import Forecast, HeldOutScores, Interval
+from hardner.adapt.report import limit_of
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FIT = runpy.run_path(str(BENCHMARKS / "correction.py"))
@@ -109,8 +111,27 @@ def test_text_is_forecast_where_there_is_some():
     assert found.gain == PLAIN.gain
 
 
+@pytest.mark.parametrize(
+    ("on_text", "gain", "said"),
+    [
+        (None, 0.05, ["few sentences: 10 more bring about +0.05"]),
+        (0.55, 0.05, ["few sentences"]),
+        (0.2, 0.05, ["no sentences without a mention: 0.40 of F1 is lost", "few sentences"]),
+        (0.2, 0.01, ["no sentences without a mention: 0.40 of F1 is lost"]),
+        (0.45, 0.3, ["few sentences", "no sentences without a mention: 0.15 of F1 is lost"]),
+    ],
+)
+def test_the_report_says_what_is_missing_most(on_text, gain, said):
+    text = on_text and Interval(on_text, 0.1, 0.9)
+    expected = replace(PLAIN, gain=Interval(gain, 0.0, 0.5), on_text=text)
+    found = limit_of(np.array([[6.0, 2.0, 2.0]]), expected).split("; ")
+    assert len(found) == len(said)
+    assert all(one.startswith(start) for one, start in zip(found, said, strict=True))
+
+
 def test_lines_without_signs_are_no_cases():
     line = {"type": "a", "shots": 5, "bearing": (2, 1, 1), "all": (2, 9, 1)}
     signs = signs_of(PLAIN, HELD_OUT, 5, TextScores(4, 3, 2.0))
-    (given,), (text,) = (cases_of([line, line | {"signs": signs}], n) for n in ("given", "text"))
+    both = [line, line | {"signs": signs}]
+    ((given, _),), ((text, _),) = (cases_of(both, name) for name in ("given", "text"))
     assert given.found == pytest.approx(4 / 6) and text.found == pytest.approx(4 / 14)

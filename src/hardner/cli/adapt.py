@@ -106,10 +106,11 @@ def adapt_command(
     nothing, or is worse than a type the model knows already, is left out with the reason; exit
     code 3 says so. If none is left, nothing is written. With --add, the model's own types are found
     exactly as before; tagging takes a second pass for the new ones. With --unlabelled, a first
-    model tags some of that text and a second one learns from it too; the expected F1 is measured
-    without. With --continue, LABELLED holds new sentences alone: what the model has kept of earlier
-    ones (--keep-sentences) is learnt from beside them, and its other types stay as they are. DIR is
-    usable before cross-validation ends: Ctrl-C then keeps the model.
+    model tags some of that text and a second one learns from it too; you are also told which F1 to
+    expect on that text as it runs, where most sentences hold no mention. With --continue, LABELLED
+    holds new sentences alone: what the model has kept of earlier ones (--keep-sentences) is learnt
+    from beside them, and its other types stay as they are. DIR is usable before cross-validation
+    ends: Ctrl-C then keeps the model.
 
     Examples:
 
