@@ -232,20 +232,45 @@ class _Fits(NamedTuple):
         widths = self.store.tags.widths
         size = self.recipe.batch_of(self.store.heads)
         parts = [length_batches(self.rows, widths, steps, size, self.seeds)]
+        beside = self.partial_of_a_step(size)
         if self.recipe.negatives and self.negatives is not None:
             draws = [np.random.default_rng(seed) for seed in self.seeds]
             shape = (steps, self.recipe.negatives)
             drawn = [draw.integers(len(self.negatives), size=shape) for draw in draws]
-            parts.append(self.negatives[np.stack(drawn, axis=1)])
+            chosen = self.negatives[np.stack(drawn, axis=1)]
+            for task, count in enumerate(beside):
+                chosen[:, task, :count] = -1
+            parts.append(chosen[:, :, min(beside) :])
         if self.partial is not None:
-            others = [seed_of("partial", seed) for seed in self.seeds]
-            parts.append(length_batches(self.partial, widths, steps, self.recipe.partial, others))
+            chosen = np.full((steps, len(beside), max(beside)), -1, np.int64)
+            for task, (count, seed) in enumerate(zip(beside, self.seeds, strict=True)):
+                if count:
+                    rows, others = self.partial[task : task + 1], [seed_of("partial", seed)]
+                    own = length_batches(rows, widths, steps, count, others)
+                    chosen[:, task : task + 1, : own.shape[2]] = own
+            parts.append(chosen)
         if labels is None:
             return np.concatenate(parts, axis=2), 0
         others = [seed_of("unlabelled", seed) for seed in self.seeds]
         size = self.recipe.self_training.batch
         parts.append(length_batches(labels.rows, widths, steps, size, others))
         return np.concatenate(parts, axis=2), parts[-1].shape[2]
+
+    def partial_of_a_step(self, labelled: int) -> list[int]:
+        """How many of each sample's sentences labelled in part join so many labelled ones; they
+        come in place of negatives.
+
+        Each is seen as often as a labelled one. Most say that something is no mention: seen more
+        often, or beside all negatives, they teach to miss mentions.
+        """
+        if self.partial is None:
+            return [0] * len(self.rows)
+        found = []
+        for rows, partial in zip(self.rows >= 0, self.partial >= 0, strict=True):
+            count, more = int(rows.sum()), int(partial.sum())
+            wanted = max(1, round(min(labelled, count) * more / count))
+            found.append(min(wanted, more, self.recipe.partial))
+        return found
 
 
 def length_batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:

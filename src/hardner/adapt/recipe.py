@@ -84,7 +84,8 @@ class Recipe:
     replacements: int = 0
     """Copies of the sentences with each other's mentions."""
     partial: int = 6
-    """Sentences labelled in part of each step, at most, where there are any."""
+    """Sentences labelled in part of each step, at most: as often as labelled ones, and in place of
+    negatives."""
     o_bias: float = 0.0
     """Added to the logit of ``O`` after fitting."""
     o_bias_density: float = 0.0
