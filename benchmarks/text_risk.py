@@ -41,6 +41,7 @@ _EDGE = 1e-4
 def chance_of_mention(emissions: Emissions) -> Tensor:
     """The probability that a sentence holds a mention, by a CRF: [M, B]."""
     scores, lengths, limits = emissions
+    scores = scores.float() if scores.dtype.itemsize < 4 else scores  # 1 - c must not vanish
     outside = torch.zeros(scores.shape[:3], dtype=torch.long, device=scores.device)
     return -torch.expm1(-crf_loss(scores, lengths, *limits, outside))
 

@@ -29,6 +29,16 @@ def test_the_chance_of_a_mention_is_that_of_all_paths_but_one():
         assert found[task, row].item() == pytest.approx(1 - float(none), abs=1e-6)
 
 
+def test_half_precision_does_not_end_in_infinity():
+    scores, lengths, limits = made_up((60, 60))
+    scores = (8 * scores).bfloat16().requires_grad_()
+    sure = type(made_up(LENGTHS))(scores, lengths, limits)
+    share = torch.tensor([0.1, 0.2])
+    risk = PrevalenceRisk(MORE, share, "expectation").risk(sure, sure, lengths > 0)
+    risk.sum().backward()
+    assert risk.isfinite().all() and scores.grad.isfinite().all()
+
+
 def test_the_expected_share_costs_nothing_and_the_risk_is_never_negative():
     text, own = made_up(LENGTHS), made_up((*LENGTHS, 2))
     there = text.lengths > 0
