@@ -42,7 +42,7 @@ SIGNS = {
 """Of each forecast: the one that is corrected, and what it is corrected by."""
 SCORED = {"given": "bearing", "text": "all"}
 """The sentences of a line that each is about."""
-_SLOPE, _CONSTANT = 0.3, 1.0
+_SLOPE, _CONSTANT = 0.15, 1.0
 """Deviations of the prior of the weights."""
 _VARIANCES = (0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.6)
 _FACTORS = (0.0, 0.25, 0.5, 1.0, 1.5)

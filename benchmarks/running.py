@@ -3,13 +3,14 @@
     python benchmarks/running.py CORPORA                              # types to choose by, devel
     python benchmarks/running.py CORPORA --protocol running           # types to report, test
     python benchmarks/running.py CORPORA --ways "as is" "20 answers" --samples 1
-    python benchmarks/running.py CORPORA --shots 5 20 50 100 --samples 23 --tested 120 250 \\
-        --preset quick --minutes 9        # on a GPU: measurements for benchmarks/correction.py
+    python benchmarks/running.py CORPORA --shots 5 20 50 100 --samples 40 --tested 120 250 \\
+        --ways "as is" --preset quick --minutes 9    # on a GPU, for benchmarks/correction.py
 
 Types that training has left out are those of the protocols `running` and `running_devel`. The
 bundled start is fitted to each sample as `hardner adapt` does it there: `quick` on a CPU, `best` on
 a GPU, unless --preset says otherwise. A line for each type, sample and way (`benchmarks/ways.py`)
-goes into benchmarks/running.jsonl; what is there is not computed again. Scores are counts of true
+goes into benchmarks/running.jsonl; what is there is not computed again. A type with too few
+sentences for a sample is passed over. Scores are counts of true
 positives, false positives and false negatives, on all test sentences and on those with a mention;
 ``sure`` is the sum of the scores of all that was found. With --tested, so many sentences with and
 without a mention are tested, and the counts of the latter are made as many as they are in text.
@@ -40,6 +41,7 @@ from hardner.adapt.judge import temperatures_of
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
 from hardner.adapt.sample import FOLDS
 from hardner.corpora import Corpora
+from hardner.errors import HardnerError
 from hardner.evaluate.protocols import protocol
 from hardner.evaluate.results import code_commit
 from hardner.evaluate.score import Score, score
@@ -78,8 +80,8 @@ class Bench:
         shared = judge and adapter.recipe.average_folds
         if shared:  # cross-validation fits the folds, which are then averaged
             adapter = adapter.with_recipe(replace(adapter.recipe, average_folds=False))
-        groups = [list(samples)] if own_way.teach is None else [[sample] for sample in samples]
-        for group in groups:
+        groups = [[sample] for sample in samples] if own_way.teach else [list(samples)]
+        for group in filter(None, groups):
             if own_way.teach:  # it knows of one trial
                 adapter = adapter.taught_by(own_way.teach(samples[group[0]]))
             for some, params in adapter.fit_groups(group):
@@ -186,7 +188,9 @@ def run(args: argparse.Namespace) -> None:
         for n, shots, name in places
         if any((name, shots, n, way, bench.preset) not in there for way in args.ways)
     ]
-    missing.sort(key=lambda place: (place[2] // args.at_once, place[1]))  # samples of one size
+    # A group is of one size; the sizes take turns, so that each has some when time is up.
+    turn = max(1, args.at_once // len(args.types))
+    missing.sort(key=lambda place: (place[2] // turn, place[1]))
     while missing and (not args.minutes or time.monotonic() - began < 60 * args.minutes):
         shots = missing[0][1]
         some = [place for place in missing if place[1] == shots][: args.at_once]
@@ -194,7 +198,10 @@ def run(args: argparse.Namespace) -> None:
         trials = []
         for name, _, number in some:
             own = types.setdefault(name, Type.load(corpora, name, plan))
-            trials.append(Trial(bench, own, shots, number, args.tested))
+            try:
+                trials.append(Trial(bench, own, shots, number, args.tested))
+            except HardnerError as error:
+                print(error, flush=True)
         for way in args.ways:
             left = [t for t in trials if (*t.seed, way, bench.preset) not in there]
             if way != "as is":  # most ways ask what the model of the sample alone finds

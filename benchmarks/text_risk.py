@@ -28,7 +28,7 @@ from torch import Tensor
 
 from hardner.batch import Batch, Store
 from hardner.features import Ints
-from hardner.meta.terms import Losses
+from hardner.meta.inner import Losses
 from hardner.model.crf import crf_loss
 from hardner.model.decoders import Emissions, tag_loss
 from hardner.model.layers import SCORING, Mode, Params

@@ -34,6 +34,8 @@ UNLABELLED = 1000
 """Sentences of a type that text is drawn from."""
 ASKED = 600
 """Of these, those that questions are asked about."""
+VOTED = 150
+"""Those in which models of parts of the sentences disagree."""
 FREE = 300
 """Those that are learnt from without labels, and that say what to expect on text."""
 _LEAST_BEARING = 60
@@ -187,30 +189,35 @@ def part_models(trial: Trial) -> list[Predictor]:
     ]
 
 
+def reject_in_text(
+    model: Predictor, parts: Sequence[Predictor], text: Sequence[Sentence]
+) -> tuple[Sentence, ...]:
+    """The sentences of a text in which a model finds what fewer than half of some others do,
+    labelled in part: what it finds so is rejected, and no more is known of them."""
+    found, *others = (
+        [{span for span, _ in spans} for spans in one.spans(text)] for one in (model, *parts)
+    )
+    rejected = (
+        {span for span in own if 2 * sum(span in one for one in each) < len(each)}
+        for own, *each in zip(found, *others, strict=True)
+    )
+    return rejecting(dict(zip(text, rejected, strict=True)))
+
+
+def disagreement(trial: Trial) -> Sample:
+    """What the model finds in text and most models of parts of the sentences do not is none."""
+    tagger, device = trial.bench.adapter.tagger, trial.bench.device
+    folds = trial.folded.models if trial.folded else ()
+    models = [Predictor(tagger, m.params, device=device) for m in folds] or part_models(trial)
+    return trial.sample(partial=reject_in_text(trial.as_is, models, trial.text()[:VOTED]))
+
+
 def rejecting(found: dict[Sentence, set[Span]]) -> tuple[Sentence, ...]:
     return tuple(
         replace(s, spans=(), state="partial", rejected=tuple(sorted(spans)))
         for s, spans in found.items()
         if spans
     )
-
-
-def disagreement(least: int) -> Callable[[Trial], Sample]:
-    """What fewer of three part models find than so many is taken to be no mention."""
-
-    def way(trial: Trial) -> Sample:
-        text = trial.text()[:FREE]
-        every = [
-            [{span for span, _ in spans} for spans in model.spans(text)]
-            for model in (trial.as_is, *part_models(trial))
-        ]
-        found = {}
-        for s, *own in zip(text, *every, strict=True):
-            votes = Counter(span for spans in own for span in spans)
-            found[s] = {span for span, count in votes.items() if count < least}
-        return trial.sample(partial=rejecting(found))
-
-    return way
 
 
 def own_heads(trial: Trial) -> Sample:
@@ -332,8 +339,7 @@ WAYS: dict[str, Way] = {
     "20 answers, no O-bias": Way(reviewed(20), _UNBIASED),
     "50 answers, no O-bias": Way(reviewed(50), _UNBIASED),
     "no O-bias": Way(recipe=_UNBIASED),
-    "free: found by one of four": Way(disagreement(2)),
-    "free: found by two of four": Way(disagreement(3)),
+    "free: disagreement": Way(disagreement, {"average_folds": False}),
     "free: other heads": Way(own_heads),
     "free: 20 quiet sentences": Way(quiet(1)),
     "free: 60 quiet sentences": Way(quiet(3)),

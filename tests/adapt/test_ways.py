@@ -10,7 +10,13 @@ from adapted import RULE, known
 from scipy.optimize import minimize
 
 from hardner.adapt.adapter import Adapter
+from hardner.adapt.forecast import cross_validate, cross_validate_all
+from hardner.adapt.sample import Sample
 from hardner.model.tagger import Model
+from hardner.types import Sentence, Span
+
+TEXT = [Sentence(("a", "b", "c", "d")), Sentence(("e", "f")), Sentence(("g",))]
+A, B, C = Span(0, 1, "X"), Span(1, 3, "X"), Span(1, 2, "Y")
 
 
 @pytest.fixture
@@ -57,6 +63,19 @@ def test_every_way_makes_a_line(made, monkeypatch):
     assert lines["20 answers"]["sure"] != first["sure"]
 
 
+def test_samples_are_cross_validated_together_as_each_alone(made):
+    trial, adapter = made.trial, made.bench.adapter
+    other = made.ways.Trial(made.bench, trial.type, 6, 1, None)
+    single = Sample(trial.given[:1])
+    samples = [trial.sample(), single, other.sample()]
+    *found, last = cross_validate_all(adapter, samples, 3)
+    assert found[1] is None  # one sentence can judge nothing
+    alone = cross_validate(adapter, other.sample(), 3)
+    assert [m.held_out for m in last.models] == [m.held_out for m in alone.models]
+    for one, two in zip(last.heads[0], alone.heads[0], strict=True):
+        assert one.learnt == two.learnt and (one.counts == two.counts).all()
+
+
 def test_tested_sentences_count_as_much_as_they_do_in_text(made):
     trial, own = made.trial, made.trial.type
     bearing = sum(bool(s.spans) for s in trial.test)
@@ -90,3 +109,26 @@ def test_a_gate_and_a_shift_leave_out_but_add_nothing(made):
             assert len(left) == len(found)
             for own, before in zip(left, found, strict=True):
                 assert {span for span, _ in own} <= {span for span, _ in before}
+
+
+class Finds:
+    """Finds what it was told to."""
+
+    def __init__(self, *found):
+        self.found = found
+
+    def spans(self, text):
+        assert text is TEXT
+        return [[(span, 0.9) for span in own] for own in self.found]
+
+
+def test_what_fewer_than_half_of_the_others_find_is_rejected(made):
+    reject_in_text = made.ways.reject_in_text
+    model = Finds([A, B], [C], [A])
+    folds = Finds([A, B], [], []), Finds([A], [], []), Finds([], [C], [])
+    first, second, third = reject_in_text(model, folds, TEXT)
+    assert [s.rejected for s in (first, second, third)] == [(B,), (C,), (A,)]
+    assert all(s.state == "partial" and not s.spans for s in (first, second, third))
+    assert first.tokens == TEXT[0].tokens
+    assert reject_in_text(Finds([A], [], []), folds, TEXT) == ()  # two of three find it
+    assert reject_in_text(Finds([], [], []), folds, TEXT) == ()  # none that the model does not

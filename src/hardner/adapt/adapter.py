@@ -159,7 +159,7 @@ class Adapter:
             teach=self._teach,
             on_step=on_step,
         )
-        return add_o_bias(fitted, o_bias_for(self.recipe, labelled, self.tag_sets))
+        return add_o_bias(fitted, o_bias_for(self.recipe, labelled, self.tag_sets, partial))
 
     def encode(self, samples: Sequence[Sample]) -> Store:
         """Encode all that fits to these samples read; fits to parts of them then need not."""

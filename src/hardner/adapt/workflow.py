@@ -194,9 +194,7 @@ class _Run(NamedTuple):
         ``early`` is before cross-validation; where no label can be learnt it is then None.
         """
         labels = frozenset(self.predictor.labels)
-        judge = Judge(
-            self.given, self.own, labels, self.how.seed, self.how.force, self.looked_at
-        )
+        judge = Judge(self.given, self.own, labels, self.how.seed, self.how.force, self.looked_at)
         judged = [judge.of(fit) for fit in fits]
         every = [one.report for own in judged for one in own]
         if not any(row.outcome == "learnt" for row in every):
@@ -290,7 +288,7 @@ def _kept_as_told(given: Examples, label: str) -> TypeReport:
 
 def _unlabelled(unlabelled: Iterable[Sentence], given: Examples, seed: int) -> tuple[Sentence, ...]:
     """Sentences that can be learnt from, none of them labelled, in a seeded order."""
-    labelled = {sentence.tokens for sentence in given.sentences}
+    labelled = {sentence.tokens for sentence in (*given.sentences, *given.partial)}
     every = [sentence for sentence in unlabelled if sentence.tokens not in labelled]
     return tuple(every[row] for row in usable_sentences(every, seed))
 
