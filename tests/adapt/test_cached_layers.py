@@ -113,6 +113,14 @@ def test_the_o_bias_is_lower_for_fewer_sentences():
     assert o_bias_for(recipe, samples, [TagSet("Gene", ("Gene",))]).tolist() == [[-3.0], [-2.0]]
 
 
+def test_answers_take_the_place_of_the_o_bias():
+    recipe, sentences = replace(RULE, o_bias=0.8, o_bias_size=6.0), tiny.sentences("Gene")
+    samples, sets = [sentences[:4]] * 4, [TagSet("Gene", ("Gene",))]
+    partial = [sentences[4 : 4 + count] for count in (0, 1, 4, 5)]
+    found = o_bias_for(recipe, samples, sets, partial)[:, 0]
+    assert found.tolist() == pytest.approx([0.8 - 1.5, 0.6 - 1.5, -1.5, -1.5])
+
+
 @pytest.mark.parametrize("start", ["random", "zero", "mean"])
 def test_a_new_decoder_starts_as_told(start):
     whole = tiny.tagger("transformer", "crf")

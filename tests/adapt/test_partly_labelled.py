@@ -154,3 +154,38 @@ def test_the_workflow_learns_from_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("labelled in part" in note for note in report.notes)
     (texts,) = predictor.learnt.values()
     assert len(texts) == len(DRUGS) + 1
+
+
+def test_an_answer_is_seen_as_often_as_a_labelled_sentence_and_in_place_of_negatives(
+    monkeypatch: pytest.MonkeyPatch, adapter: Adapter
+) -> None:
+    no = (Span(0, 1, "Drug"),)
+    answers = (replace(s, spans=(), state="partial", rejected=no) for s in _unseen()[:6])
+    others = tuple(_unseen()[6:11])
+    store = adapter.encode([Sample(DRUGS, unlabelled=others, partial=tuple(answers))])
+    drawn = []
+    batch = type(store).batch
+
+    def noted(self, rows, widths):  # type: ignore[no-untyped-def]
+        drawn.append(rows.numpy())
+        return batch(self, rows, widths)
+
+    monkeypatch.setattr(type(store), "batch", noted)
+    rule = replace(RULE, steps=30, batch=3, negatives=4, partial=6)
+    start, labelled = adapter.start([Sample(DRUGS)]), np.arange(len(DRUGS))[None]
+    rest = len(DRUGS) + np.arange(5)
+    more = len(DRUGS) + 5 + np.arange(6)[None]
+    beside = {}
+    for count in (6, 1, 0):
+        drawn.clear()
+        fit_samples(
+            *(adapter.tagger, start, store, labelled, rule, (1,)),
+            negatives=rest,
+            partial=more[:, :count] if count else None,
+        )
+        every = np.concatenate([rows[0, :3] for rows in drawn])
+        answered = [np.isin(rows[0], more).sum() for rows in drawn]
+        beside[count] = (set(answered), {rows.shape[1] for rows in drawn})
+        assert set(every) == set(labelled[0])
+    # Of nine sentences three a step, so of six answers two, and of one never less than one.
+    assert beside == {6: ({2}, {7}), 1: ({1}, {7}), 0: ({0}, {7})}

@@ -445,7 +445,9 @@ def test_text_without_labels_is_learnt_from(monkeypatch):
         known(), DRUGS, unlabelled=text, on_progress=lambda *told: on_progress.append(told)
     )
     assert report.unlabelled == len({s.tokens for s in text})
-    assert (alone.report.unlabelled, report.expected) == (0, alone.report.expected)
+    assert alone.report.unlabelled == 0 and alone.report.expected.on_text is None
+    assert report.expected.f1 == alone.report.expected.f1
+    assert 0 <= report.expected.on_text.low < report.expected.on_text.high <= 1
     assert on_progress == [(i, 240) for i in range(1, 241)]  # a student takes 40 steps more
     weight = "decoder.weight"
     assert not torch.allclose(found.params[weight], alone.predictor.params[weight])
@@ -455,6 +457,17 @@ def test_text_without_labels_is_learnt_from(monkeypatch):
     assert torch.allclose(again.params[weight], found.params[weight])
     monkeypatch.setattr(adapting, "_MOST_UNLABELLED", {"cpu": 4})
     assert adapt_predictor(known(), DRUGS, unlabelled=text).report.unlabelled == 4
+
+
+def test_text_that_is_only_looked_at_changes_no_model():
+    alone = adapt_predictor(known(), DRUGS)
+    seen, report = adapt_predictor(known(), DRUGS, text=tiny.sentences("Disease"))
+    assert torch.equal(seen.params["decoder.weight"], alone.predictor.params["decoder.weight"])
+    assert report.unlabelled == 0 and report.expected.f1 == alone.report.expected.f1
+    assert report.expected.on_text is not None
+    # Sentences that are not learnt from are looked at, where there are some.
+    other = adapt_predictor(known(), DRUGS, text=[*tiny.sentences("Disease")] * 2)
+    assert other.report.expected == report.expected
 
 
 def test_text_that_is_labelled_already_teaches_nothing():
@@ -471,7 +484,7 @@ def test_text_must_not_end_up_tagged_all_over(monkeypatch):
         raise AdaptationRefused("all over")
 
     monkeypatch.setattr(judge, "check_text", everything)
-    monkeypatch.setattr(judge, "_CHECKED", 4)
+    monkeypatch.setattr(adapting, "_MOST_LOOKED_AT", 4)
     with pytest.raises(AdaptationRefused, match="all over"):
         adapt_predictor(known(), DRUGS[:3], unlabelled=tiny.sentences("Disease"))
 

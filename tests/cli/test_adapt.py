@@ -96,6 +96,7 @@ def test_the_report_as_json_and_a_kept_type(call: Command, model: Path, drugs: P
     assert (report["sentences"], report["unlabelled"]) == (9, 5)
     assert report["expected_f1"]["low"] < report["expected_f1"]["value"]
     assert report["expected_gain"].keys() == {"value", "low", "high"}
+    assert report["expected_f1_on_text"]["low"] < report["expected_f1_on_text"]["value"]
     assert report["more_sentences"] == 10
     assert report["test"]["tp"] + report["test"]["fn"] == report["mentions"]
     assert report["model"] == str(out)

@@ -404,13 +404,15 @@ def learning(monkeypatch, folder, known=None, f1=0.5, wrong=(), **options):
     """Runs an order of two types; `known` is what the base does better as it is, by type."""
     said, base = [], Predictor(BASE, BASE.init(0))
 
-    def adapt(model, sentences, labels, *, keep, force, on_progress, on_model):
+    def adapt(model, sentences, labels, *, text, keep, force, on_progress, on_model):
+        assert not text
         assert ([s.spans for s in sentences], labels) == ([BOTH.spans], ["Disease", "New"])
         on_progress(1, 2)
         rows, parts = [], [Heads.of(model)] if keep else []
         for kind in labels:
             own = (kind, known[kind]) if kind in (known or {}) else None
-            expected = Forecast(Interval(f1, 0.3, 1.0), Interval(0.1, 0.0, 0.2), 10, 0.3)
+            gain, on_text = Interval(0.1, 0.0, 0.2), Interval(f1 / 2, 0.1, 0.9)
+            expected = Forecast(Interval(f1, 0.3, 1.0), gain, 10, 0.3, on_text)
             row = TypeReport(kind, "learnt", 1, 3 if kind == "New" else 1, expected, own)
             if kind in wrong:
                 outcome = "kept" if kind in model.labels else "left out"
@@ -452,7 +454,8 @@ def found(model, kind):
 def test_several_types_are_learnt_and_put_together(tmp_path, monkeypatch):
     _, said, model = learning(monkeypatch, tmp_path, f1=0.5)
     assert {"stage": "adapting", "done": 1, "total": 2} in said
-    assert said[-1]["result"]["f1"] == pytest.approx(0.5)
+    result = said[-1]["result"]
+    assert (result["f1"], result["text_f1"]) == (pytest.approx(0.5), pytest.approx(0.25))
     assert set(model.labels) == {"Disease", "New"}
     for kind in model.labels:
         assert found(model, kind) == found(adapted(kind), kind)

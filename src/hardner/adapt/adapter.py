@@ -27,7 +27,7 @@ from hardner.adapt.sample import (
     parts_of,
     replaced_of,
 )
-from hardner.adapt.self_training import LONGEST_UNLABELLED
+from hardner.adapt.self_training import LONGEST_UNLABELLED, TextTeacher, label_by_teacher
 from hardner.batch import Store
 from hardner.episodes import seed_of
 from hardner.features import Ints
@@ -69,6 +69,7 @@ class Adapter:
         """
         self.model, self.tag_sets, self.recipe = model, tuple(tag_sets), recipe
         self._decoders = decoders or {}
+        self._teach: TextTeacher = label_by_teacher
         target = model.tagger.with_domains(tag_sets)
         # What a label encoder has learnt is of the encoder as it is now.
         self.tagger = replace(target, decoder=recipe.decoder or target.decoder, label_encoder=None)
@@ -86,6 +87,12 @@ class Adapter:
         """The same with more decoders to start from, by domain."""
         other = copy(self)
         other._decoders = {**self._decoders, **decoders}
+        return other
+
+    def taught_by(self, teach: TextTeacher) -> "Adapter":
+        """The same, learning from unlabelled sentences otherwise."""
+        other = copy(self)
+        other._teach = teach
         return other
 
     def start(self, samples: Sequence[Sample]) -> Params:
@@ -156,9 +163,10 @@ class Adapter:
             unlabelled=self._rows_of(bare) if any(bare) else None,
             replaced=self._rows_of(replaced) if any(replaced) else None,
             partial=self._rows_of(partial) if any(partial) else None,
+            teach=self._teach,
             on_step=on_step,
         )
-        return add_o_bias(fitted, o_bias_for(self.recipe, labelled, self.tag_sets))
+        return add_o_bias(fitted, o_bias_for(self.recipe, labelled, self.tag_sets, partial))
 
     def encode(self, samples: Sequence[Sample]) -> Store:
         """Encode all that fits to these samples read; fits to parts of them then need not."""

@@ -215,8 +215,8 @@ def examples(given: Iterable[Sentence], labels: Labels = None) -> Examples:
         notes.append("one sentence is too few to say how well this will work; label a few more")
     elif all(sentence.spans for sentence in once) and not partial:
         notes.append(
-            "every sentence holds a mention: in running text expect more false alarms than said; "
-            "a few sentences without one help, and so do answers of hardner review"
+            "every sentence holds a mention, and most text holds none: expect more false alarms "
+            "there; a few sentences without one help, and so do answers of hardner review"
         )
     parts = sorted((part for s in once for part in _cut(s)), key=lambda s: seed_of(*s.tokens))
     more = sorted((part for s in partial for part in _cut(s)), key=lambda s: seed_of(*s.tokens))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hardner.adapt.cached_layers import cache_lower_layers, cached_names, upper_tagger
 from hardner.adapt.recipe import Recipe
-from hardner.adapt.self_training import TeacherLabels, label_by_teacher
+from hardner.adapt.self_training import TextLosses, TextTeacher, label_by_teacher
 from hardner.batch import Store
 from hardner.episodes import seed_of
 from hardner.features import Ints
@@ -38,8 +38,6 @@ _LENGTH_JITTER = 0.3
 batch would hold the same sentences in every pass."""
 _GRAPH_SHAPES = 3
 """Batch shapes of a fit on a GPU, at most: each is captured as a CUDA graph of its own."""
-
-
 _SIDE_BY_SIDE = min(2, torch.get_num_threads())
 """Fits that are computed at once on a CPU, each in a thread; more of them would fill its memory."""
 _Item = TypeVar("_Item")
@@ -107,6 +105,7 @@ def fit_samples(
     unlabelled: Ints | None = None,
     replaced: Ints | None = None,
     partial: Ints | None = None,
+    teach: TextTeacher = label_by_teacher,
     on_step: OnStep | None = None,
 ) -> Params:
     """The parameters fitted to each sample: those of the fitted parts have a task axis.
@@ -124,6 +123,7 @@ def fit_samples(
         unlabelled: Sentences for self-training of each sample, [M, N]; -1 for none.
         replaced: Sentences with replaced mentions of each sample, [M, V]; -1 for none.
         partial: Sentences labelled in part of each sample, [M, P]; -1 for none.
+        teach: How unlabelled sentences are learnt from.
         on_step: Called after each step.
     """
     if recipe.negatives and (negatives is None or not len(negatives)):
@@ -143,7 +143,7 @@ def fit_samples(
     found = fits.averaged(None, on_step)
     if unlabelled is not None:
         with autocast(recipe.precision, store.device):
-            labels = label_by_teacher(tagger, found, store, unlabelled)
+            labels = teach(tagger, found, store, unlabelled)
         found = fits.averaged(labels, on_step)
     return given | found
 
@@ -161,7 +161,7 @@ class _Fits(NamedTuple):
     inner: InnerLoop
     partial: Ints | None
 
-    def averaged(self, labels: TeacherLabels | None, on_step: OnStep | None) -> Params:
+    def averaged(self, labels: TextLosses | None, on_step: OnStep | None) -> Params:
         """The mean of the parameters fitted to each sample in different orders."""
         ways = self.recipe.restarts
         many = self._replace(
@@ -179,7 +179,7 @@ class _Fits(NamedTuple):
             for n, p in found.items()
         }
 
-    def fitted(self, labels: TeacherLabels | None, on_step: OnStep | None) -> Params:
+    def fitted(self, labels: TextLosses | None, on_step: OnStep | None) -> Params:
         """The parameters fitted to each sample, and to soft labels if there are any."""
         tagger, params, store, rows, recipe, seeds, _, inner, _ = self
         teaching = recipe.self_training
@@ -227,25 +227,50 @@ class _Fits(NamedTuple):
         found = [total.div_(averaged) for total in sums] if averaged else values
         return current | dict(zip(moving, found, strict=True))
 
-    def order(self, steps: int, labels: TeacherLabels | None) -> tuple[Ints, int]:
+    def order(self, steps: int, labels: TextLosses | None) -> tuple[Ints, int]:
         """Rows of each step, [steps, M, B], and how many at the end of B are unlabelled."""
         widths = self.store.tags.widths
         size = self.recipe.batch_of(self.store.heads)
         parts = [length_batches(self.rows, widths, steps, size, self.seeds)]
+        beside = self.partial_of_a_step(size)
         if self.recipe.negatives and self.negatives is not None:
             draws = [np.random.default_rng(seed) for seed in self.seeds]
             shape = (steps, self.recipe.negatives)
             drawn = [draw.integers(len(self.negatives), size=shape) for draw in draws]
-            parts.append(self.negatives[np.stack(drawn, axis=1)])
+            chosen = self.negatives[np.stack(drawn, axis=1)]
+            for task, count in enumerate(beside):
+                chosen[:, task, :count] = -1
+            parts.append(chosen[:, :, min(beside) :])
         if self.partial is not None:
-            others = [seed_of("partial", seed) for seed in self.seeds]
-            parts.append(length_batches(self.partial, widths, steps, self.recipe.partial, others))
+            chosen = np.full((steps, len(beside), max(beside)), -1, np.int64)
+            for task, (count, seed) in enumerate(zip(beside, self.seeds, strict=True)):
+                if count:
+                    rows, others = self.partial[task : task + 1], [seed_of("partial", seed)]
+                    own = length_batches(rows, widths, steps, count, others)
+                    chosen[:, task : task + 1, : own.shape[2]] = own
+            parts.append(chosen)
         if labels is None:
             return np.concatenate(parts, axis=2), 0
         others = [seed_of("unlabelled", seed) for seed in self.seeds]
         size = self.recipe.self_training.batch
         parts.append(length_batches(labels.rows, widths, steps, size, others))
         return np.concatenate(parts, axis=2), parts[-1].shape[2]
+
+    def partial_of_a_step(self, labelled: int) -> list[int]:
+        """How many of each sample's sentences labelled in part join so many labelled ones; they
+        come in place of negatives.
+
+        Each is seen as often as a labelled one. Most say that something is no mention: seen more
+        often, or beside all negatives, they teach to miss mentions.
+        """
+        if self.partial is None:
+            return [0] * len(self.rows)
+        found = []
+        for rows, partial in zip(self.rows >= 0, self.partial >= 0, strict=True):
+            count, more = int(rows.sum()), int(partial.sum())
+            wanted = max(1, round(min(labelled, count) * more / count))
+            found.append(min(wanted, more, self.recipe.partial))
+        return found
 
 
 def length_batches(rows: Ints, widths: Ints, steps: int, size: int, seeds: Sequence[int]) -> Ints:

@@ -16,7 +16,7 @@ with a prior on its exponent from published learning curves, updated by the mode
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -100,17 +100,43 @@ def cross_validate(
 
     ``on_step`` is called as by `Adapter.fit`.
     """
-    sentences, (forward, back) = sample.sentences, _both_ways(sample, folds)
-    judged = adapter.judged(sample, forward)
-    if not any(judged):
-        return None
-    parts = parts_of(sample, [*forward, *back], adapter.recipe.replacements, adapter.types)
+    return cross_validate_all(adapter, [sample], folds, on_step)[0]
+
+
+def cross_validate_all(
+    adapter: Adapter, samples: Sequence[Sample], folds: int, on_step: OnStep | None = None
+) -> list[CrossValidation | None]:
+    """The cross-validation of each sample, as few computations as the device allows."""
+    every = [_both_ways(sample, folds) for sample in samples]
+    judged = [adapter.judged(s, forward) for s, (forward, _) in zip(samples, every, strict=True)]
+    parts: list[Sample] = []
+    for sample, (forward, back), can in zip(samples, every, judged, strict=True):
+        if any(can):
+            both = [*forward, *back]
+            parts += parts_of(sample, both, adapter.recipe.replacements, adapter.types)
+    if not parts:
+        return [None] * len(samples)
     # One fit a fold: restarts would triple the time and hardly change what is expected.
-    adapter.encode([sample])
+    adapter.encode(samples)
     once = adapter.with_recipe(replace(adapter.recipe, restarts=1, average_folds=False))
-    fitted: list[Params] = []
-    for some, params in once.fit_groups(parts, on_step):
-        fitted += [params_of_sample(params, i) for i in range(len(some))]
+    groups = once.fit_groups(parts, on_step)
+    fitted = (params_of_sample(params, i) for some, params in groups for i in range(len(some)))
+    found: list[CrossValidation | None] = []
+    for sample, (forward, back), can in zip(samples, every, judged, strict=True):
+        own = list(islice(fitted, len(forward) + len(back))) if any(can) else []
+        found.append(_scored(adapter, sample.sentences, forward, back, can, own) if own else None)
+    return found
+
+
+def _scored(
+    adapter: Adapter,
+    sentences: Sequence[Sentence],
+    forward: Sequence[Fold],
+    back: Sequence[Fold],
+    judged: Sequence[bool],
+    fitted: Sequence[Params],
+) -> CrossValidation:
+    """What the models of the folds, those of one sample, show of it."""
     ahead, behind = fitted[: len(forward)], fitted[len(forward) :]
     large = _held_out_scores(adapter, sentences, forward, ahead)
     small = _held_out_scores(adapter, sentences, back, behind) if back else []
@@ -202,6 +228,8 @@ class Forecast:
     more: int
     exponent: float
     """Of the learning curve."""
+    on_text: Interval | None = None
+    """F1 on text as it runs, where there is some to see what the model finds in it."""
 
 
 def forecast(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardner.adapt.adapter import Adapter
+from hardner.adapt.correction import TextScores, corrected
 from hardner.adapt.examples import Examples
 from hardner.adapt.forecast import (
     CrossValidation,
@@ -41,8 +42,8 @@ SURE = 0.9
 """An adaptation is refused if an existing label is better with at least this probability."""
 USEFUL = 0.2
 """An existing label with a lower F1 is no alternative."""
-_CHECKED = 200
-"""Unlabelled sentences that are tagged to see that not nearly everything is a mention."""
+_CHECKED = 50
+"""Unlabelled sentences that a first model tags, to see that not nearly everything is a mention."""
 _CHECKED_LOSS = 50
 """Sentences whose loss must have fallen, computed at once."""
 _TEMPERATURE_PRIOR = 10
@@ -134,30 +135,35 @@ class Judge(NamedTuple):
     """The predictor's own."""
     seed: int
     force: bool
+    text: tuple[Sentence, ...] = ()
+    """Without labels, of the kind that the model is for."""
 
     def of(self, fit: Fit) -> list[JudgedHead]:
         """What came of each type."""
         adapter, sample, params, folded = fit
-        sentences, text = sample.sentences, sample.unlabelled[:_CHECKED]
+        sentences, text = sample.sentences, self.text if folded else self.text[:_CHECKED]
         found = find_spans(adapter, params, sentences)
-        in_text = find_spans(adapter, params, text)
         begun = Adapter(adapter.model, adapter.tag_sets, adapter.recipe).start([Sample(sentences)])
         some = sentences[:_CHECKED_LOSS]
         losses = zip(adapter.losses(begun, some), adapter.losses(params, some), strict=True)
-        temperatures = _temperatures(adapter, self.given, folded)
+        temperatures = temperatures_of(adapter, sample, folded)
+        fitted_model = Predictor(adapter.tagger, params, tuple(temperatures), str(adapter.device))
+        in_text = fitted_model.spans(text)
         models = folded.models if folded else []
         curves = held_out_curves(adapter, sentences, models, temperatures)
         fitted = [params, *(model.params for model in models)]
         judged = []
         for head, (tag_set, loss) in enumerate(zip(adapter.tag_sets, losses, strict=True)):
             (label,) = tag_set.labels
-            report = self._reported(label, folded, head)
+            own_text = [[one for one in spans if one[0].label == label] for spans in in_text]
+            scores = [[score for _, score in spans] for spans in own_text]
+            report = self._reported(label, folded, head, scores)
             try:
                 check_finite(fitted)
                 check_loss(*loss)
                 check_spans(self.given.of(label), of_labels(found, [label]))
                 if text:
-                    check_text(text, of_labels(in_text, [label]))
+                    check_text(text, [[span for span, _ in own] for own in own_text])
                 report = self._compared(report, folded, head)
             except AdaptationRefused as refused:
                 stays = label in self.labels  # the predictor's own head for it
@@ -166,10 +172,20 @@ class Judge(NamedTuple):
             judged.append(JudgedHead(report, temperatures[head], curves.get(label)))
         return judged
 
-    def _reported(self, label: str, folded: CrossValidation | None, head: int) -> TypeReport:
+    def _reported(
+        self,
+        label: str,
+        folded: CrossValidation | None,
+        head: int,
+        in_text: Sequence[Sequence[float]],
+    ) -> TypeReport:
         own = folded.heads[head] if folded else None
         count = len(self.given.sentences)
-        expected = forecast(own.large, own.small, count, seed=self.seed) if own else None
+        expected = None
+        if own:
+            plain = forecast(own.large, own.small, count, seed=self.seed)
+            text = TextScores.of(in_text) if in_text else None
+            expected = corrected(plain, own.large, count, text)
         return TypeReport(
             label=label,
             outcome="learnt",
@@ -198,17 +214,19 @@ class Judge(NamedTuple):
         return replace(report, notes=(*report.notes, note))
 
 
-def _temperatures(adapter: Adapter, given: Examples, folded: CrossValidation | None) -> list[float]:
+def temperatures_of(
+    adapter: Adapter, sample: Sample, folded: CrossValidation | None
+) -> list[float]:
     """The temperature of each head that makes held-out labels likeliest, nearer to 1 if few."""
     losses: list[list[Callable[[float], float]]] = [[] for _ in adapter.tag_sets]
     for params, held_out in folded.models if folded else ():
         fitted = Predictor(adapter.tagger, params, device=str(adapter.device))
-        own = losses_of(fitted, [given.sentences[row] for row in held_out])
+        own = losses_of(fitted, [sample.sentences[row] for row in held_out])
         for head, loss in own.items():
             losses[head].append(loss)
     found = []
     for tag_set, parts in zip(adapter.tag_sets, losses, strict=True):
-        mentions = sum(given.mentions(label) for label in tag_set.labels)
+        mentions = sum(s.label in tag_set.labels for one in sample.sentences for s in one.spans)
         best = best_temperature(partial(_sum, parts)) if parts else 1.0
         found.append(float(round(best ** (mentions / (mentions + _TEMPERATURE_PRIOR)), 4)))
     return found

@@ -84,7 +84,8 @@ class Recipe:
     replacements: int = 0
     """Copies of the sentences with each other's mentions."""
     partial: int = 6
-    """Sentences labelled in part of each step, at most, where there are any."""
+    """Sentences labelled in part of each step, at most: as often as labelled ones, and in place of
+    negatives."""
     o_bias: float = 0.0
     """Added to the logit of ``O`` after fitting."""
     o_bias_density: float = 0.0
@@ -226,18 +227,23 @@ def encoder_kind(tagger: Tagger) -> str:
 
 
 def o_bias_for(
-    recipe: Recipe, samples: Sequence[Sequence[Sentence]], tag_sets: Sequence[TagSet]
+    recipe: Recipe,
+    samples: Sequence[Sequence[Sentence]],
+    tag_sets: Sequence[TagSet],
+    partial: Sequence[Sequence[Sentence]] = (),
 ) -> NDArray[np.float64]:
     """What is added to each head's logit of ``O`` after fitting to each sample, [M, D].
 
     Sentences with two mentions count beside the given ones, because a few sentences say little
-    about how close together mentions stand.
+    about how close together mentions stand. The bias stands for text of which nothing is known, so
+    each sentence labelled in part (``partial``) takes the share of one labelled sentence from it.
     """
     found = np.zeros((len(samples), len(tag_sets)))
     for row, sentences in enumerate(samples):
+        known = len(partial[row]) / len(sentences) if partial else 0.0
         for head, tag_set in enumerate(tag_sets):
             mentions = [sum(m.label in tag_set.labels for m in s.spans) for s in sentences]
             density = (sum(mentions) + 2.0) / (sum(count > 0 for count in mentions) + 1.0)
             bias = recipe.o_bias_density / density**2 + recipe.o_bias
-            found[row, head] = bias - recipe.o_bias_size / len(sentences)
+            found[row, head] = bias * max(0.0, 1 - known) - recipe.o_bias_size / len(sentences)
     return found

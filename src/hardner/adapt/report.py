@@ -111,9 +111,15 @@ def limit_of(counts: NDArray[np.float64], expected: Forecast) -> str:
         said.append(f"mentions are missed (recall {recall:.2f}, precision {precision:.2f})")
     elif precision < recall - _APART:
         said.append(f"too much is found (precision {precision:.2f}, recall {recall:.2f})")
-    if expected.gain.value >= _WORTHWHILE:
-        said.append(f"few sentences: {expected.more} more bring about {expected.gain.value:+.2f}")
-    return "; ".join(said)
+    gain, lost = expected.gain.value, 0.0
+    more = [f"few sentences: {expected.more} more bring about {gain:+.2f}"] * (gain >= _WORTHWHILE)
+    if expected.on_text:
+        lost = expected.f1.value - expected.on_text.value
+    none = [
+        f"no sentences without a mention: {lost:.2f} of F1 is lost on text as it runs, where a few "
+        "of them help, and answers of hardner review"
+    ] * (lost >= _APART)
+    return "; ".join(said + (none + more if lost > gain else more + none))
 
 
 class AdaptationRefused(HardnerError):

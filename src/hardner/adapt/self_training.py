@@ -11,9 +11,10 @@ exact, costs no more than the loss of hard labels, and equals it where the teach
 softmax has no transitions and descends the cross-entropy of words.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -35,6 +36,26 @@ LONGEST_UNLABELLED = 64
 """Words of an unlabelled sentence, at most: a batch is as wide as its longest."""
 _WORDS_AT_ONCE = {"cpu": 1 << 13, "cuda": 1 << 16}
 """Words that the teachers label at once, counting padding and all samples."""
+
+
+class TextLosses(Protocol):
+    """What a second fit descends on sentences without labels."""
+
+    @property
+    def rows(self) -> Ints:
+        """Of a store, [M, N]; -1 for none."""
+
+    def repeat(self, times: int) -> "TextLosses":
+        """Each sample's repeated in a row, for its restarts."""
+
+    def losses(
+        self, tagger: Tagger, batch: Batch, rows: Tensor, weight: float, mode: Mode
+    ) -> Losses:
+        """The tagging loss on a batch whose last sentences, at ``rows``, have no labels."""
+
+
+TextTeacher = Callable[[Tagger, Params, Store, Ints], TextLosses]
+"""What to descend, from what a first fit says of each sample's rows [M, N] of a store."""
 
 
 def usable_sentences(sentences: Sequence[Sentence], seed: int = 0) -> list[int]:
@@ -121,13 +142,13 @@ class TeacherLabels:
         return SoftLabels(pad(tags, (0, 0, 0, wider)), self.labels.steps[task, rows])
 
     def losses(
-        self, tagger: Tagger, batch: Batch, rows: Tensor, pseudo_label_weight: float, mode: Mode
+        self, tagger: Tagger, batch: Batch, rows: Tensor, weight: float, mode: Mode
     ) -> Losses:
         """The tagging loss on a batch whose last sentences, at ``rows``, have soft labels alone.
 
-        Each of them weighs ``pseudo_label_weight`` times as much as one with hard labels.
+        Each of them weighs ``weight`` times as much as one with hard labels.
         """
-        known, more = batch.lengths.shape[1] - rows.shape[1], pseudo_label_weight * rows.shape[1]
+        known, more = batch.lengths.shape[1] - rows.shape[1], weight * rows.shape[1]
 
         def losses(
             params: Params, names: Collection[str], cut: Collection[str]

@@ -40,6 +40,8 @@ from hardner.types import Progress, Sentence
 
 _MOST_UNLABELLED = {"cpu": 300, "cuda": 1200}
 """Unlabelled sentences that are learnt from, at most."""
+_MOST_LOOKED_AT = 300
+"""Sentences of a text that are tagged to see what to expect on it, at most."""
 
 
 class AdaptationResult(NamedTuple):
@@ -57,6 +59,7 @@ def adapt_predictor(
     *,
     descriptions: Mapping[str, str] | None = None,
     unlabelled: UnlabelledData | None = None,
+    text: UnlabelledData | None = None,
     keep: bool = False,
     keep_sentences: bool = False,
     continued: bool = False,
@@ -75,8 +78,10 @@ def adapt_predictor(
         labels: Whose mentions to learn; by default those of all labels.
         descriptions: What some of the labels mean: a head begins with that where it says more of
             the sentences than how frequent mentions are. An empty one leaves it to the name.
-        unlabelled: More of the same kind of text, to learn from as well. What is expected is
-            measured without it.
+        unlabelled: More of the same kind of text, to learn from as well. Cross-validation learns
+            without it.
+        text: That the predictor is for, to say what to expect on it; by default the unlabelled
+            one, as far as it can be of sentences that are not learnt from.
         keep: Whether the predictor's own labels stay; they are then found exactly as before.
         keep_sentences: Whether the model folder will hold the sentences, so that learning can be
             continued with others.
@@ -95,7 +100,7 @@ def adapt_predictor(
     how = _How(
         descriptions or {}, keep or continued, keep_sentences or continued, continued, seed, force
     )
-    run = _Run.of(predictor, labelled, labels, unlabelled, how)
+    run = _Run.of(predictor, labelled, labels, unlabelled, text, how)
     begun = [(adapter, run.sample_for(adapter)) for adapter in run.adapters]
     on_step = _counter(on_progress, sum(count_steps(*pair, folds) for pair in begun))
     fits = []
@@ -134,6 +139,8 @@ class _Run(NamedTuple):
     given: Examples
     text: tuple[Sentence, ...]
     """Sentences without labels to learn from."""
+    looked_at: tuple[Sentence, ...]
+    """Those that say what to expect on text as it runs."""
     adapters: list[Adapter]
     own: PriorScores
     described: Described | None
@@ -150,6 +157,7 @@ class _Run(NamedTuple):
         labelled: LabelledData,
         labels: Labels,
         unlabelled: UnlabelledData | None,
+        looked_at: UnlabelledData | None,
         how: _How,
     ) -> "_Run":
         """Read what is given, and see what the predictor makes of it as it is."""
@@ -166,11 +174,17 @@ class _Run(NamedTuple):
         given = given.only([label for label in given.labels if label not in there])
         own = PriorScores.of(predictor, given)
         text: tuple[Sentence, ...] = ()
+        seen: tuple[Sentence, ...] = ()
         notes = [*report.lines(), *given.notes]
         if unlabelled is not None:
-            text = _unlabelled(read_unlabelled(unlabelled), given, predictor.device, how.seed)
+            every = _unlabelled(read_unlabelled(unlabelled), given, how.seed)
+            most = _MOST_UNLABELLED["cpu" if predictor.device == "cpu" else "cuda"]
+            text, others = every[:most], every[most:]
+            seen = others if len(others) > _MOST_LOOKED_AT // 2 else every
             if not text:
                 notes.append("the unlabelled text holds no sentence that can be learnt from")
+        if looked_at is not None:
+            seen = _unlabelled(read_unlabelled(looked_at), given, how.seed)
         if not how.continued:  # else it is what was asked for
             notes += own.leaks(predictor, given)
         adapters = adapters_for(predictor, given.labels, own.best)
@@ -179,10 +193,12 @@ class _Run(NamedTuple):
             described = Described.of(how.descriptions, given)
             adapters = [described.begin(adapter) for adapter in adapters]
             notes += described.notes
+        looked = seen[:_MOST_LOOKED_AT]
         return cls(
             predictor,
             given,
             text,
+            looked,
             adapters,
             own,
             described,
@@ -203,7 +219,7 @@ class _Run(NamedTuple):
         ``early`` is before cross-validation; where no label can be learnt it is then None.
         """
         labels = frozenset(self.predictor.labels)
-        judge = Judge(self.given, self.own, labels, self.how.seed, self.how.force)
+        judge = Judge(self.given, self.own, labels, self.how.seed, self.how.force, self.looked_at)
         judged = [judge.of(fit) for fit in fits]
         if told := self.described:
             judged = [told.told(own, fit.adapter) for own, fit in zip(judged, fits, strict=True)]
@@ -304,14 +320,11 @@ def _kept_as_told(given: Examples, label: str) -> TypeReport:
     )
 
 
-def _unlabelled(
-    unlabelled: Iterable[Sentence], given: Examples, device: str, seed: int
-) -> tuple[Sentence, ...]:
-    """Sentences for self-training: none that are labelled, and no more than the device can take."""
-    labelled = {sentence.tokens for sentence in given.sentences}
+def _unlabelled(unlabelled: Iterable[Sentence], given: Examples, seed: int) -> tuple[Sentence, ...]:
+    """Sentences that can be learnt from, none of them labelled, in a seeded order."""
+    labelled = {sentence.tokens for sentence in (*given.sentences, *given.partial)}
     every = [sentence for sentence in unlabelled if sentence.tokens not in labelled]
-    chosen = usable_sentences(every, seed)[: _MOST_UNLABELLED["cpu" if device == "cpu" else "cuda"]]
-    return tuple(every[row] for row in chosen)
+    return tuple(every[row] for row in usable_sentences(every, seed))
 
 
 def _counter(on_progress: Progress | None, total: int) -> OnStep:

@@ -112,10 +112,10 @@ def adapt_command(
     exactly as before; tagging takes a second pass for the new ones. With --description, learning
     begins with what the type means, where that says more of your sentences than how rare mentions
     are. With --unlabelled, a first model tags some of that text and a second one learns from it
-    too; the expected F1 is measured without. With --continue, LABELLED holds new sentences alone:
-    what the model has kept of earlier ones (--keep-sentences) is learnt from beside them, and its
-    other types stay as they are. DIR is usable before cross-validation ends: Ctrl-C then keeps the
-    model.
+    too; you are also told which F1 to expect on that text as it runs, where most sentences hold no
+    mention. With --continue, LABELLED holds new sentences alone: what the model has kept of earlier
+    ones (--keep-sentences) is learnt from beside them, and its other types stay as they are. DIR is
+    usable before cross-validation ends: Ctrl-C then keeps the model.
 
     Examples:
 
@@ -315,6 +315,7 @@ def _record(
 
 def _row(row: "TypeReport", tested: "Score | None") -> dict[str, Any]:
     expected = row.expected
+    text = expected.on_text if expected else None
     return {
         "label": row.label,
         "outcome": row.outcome,
@@ -322,6 +323,7 @@ def _row(row: "TypeReport", tested: "Score | None") -> dict[str, Any]:
         "sentences": row.sentences,
         "mentions": row.mentions,
         "expected_f1": _rounded(expected.f1) if expected else None,
+        "expected_f1_on_text": _rounded(text) if text else None,
         "more_sentences": expected.more if expected else None,
         "expected_gain": _rounded(expected.gain) if expected else None,
         "limit": row.limit,
@@ -383,11 +385,12 @@ def _expected(expected: "Forecast | None") -> Iterator[str]:
     if expected is None:
         yield "expected F1: unknown, as too few sentences hold a mention to hold some of them out"
         return
-    f1, gain, interval = expected.f1, expected.gain, f"{INTERVAL_LEVEL:.0%} interval"
-    yield (
-        f"expected F1: {f1.value:.2f} ({interval} {f1.low:.2f} to {f1.high:.2f}), "
-        "on sentences like these"
-    )
+    gain, interval = expected.gain, f"{INTERVAL_LEVEL:.0%} interval"
+    kinds = (expected.f1, "sentences like these"), (expected.on_text, "your text as it runs")
+    for f1, kind in kinds:
+        if f1:
+            said = f"{f1.value:.2f} ({interval} {f1.low:.2f} to {f1.high:.2f})"
+            yield f"expected F1: {said}, on {kind}"
     yield (
         f"with {expected.more} more sentences: {gain.value:+.2f} "
         f"({interval} {gain.low:+.2f} to {gain.high:+.2f})"

@@ -147,6 +147,7 @@ class _Evaluation:
                 encoder_hash=self.system.encoder_hash,
                 bearing=scored.bearing[place] if scored.bearing else (),
                 expected=scored.expected[place] if scored.expected else (),
+                expected_on_text=scored.expected_on_text[place] if scored.expected_on_text else (),
                 tested=len(scored.corpus.test),
             )
             results.append(result)

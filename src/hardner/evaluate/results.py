@@ -65,6 +65,8 @@ class Result:
     """tp, fp and fn on those sentences that hold a mention."""
     expected: tuple[float, ...] = ()
     """The F1 that was forecast, with the ends of its interval, if it was."""
+    expected_on_text: tuple[float, ...] = ()
+    """The same for text as it runs, if there was some without labels."""
     tested: _Count = 0
     """Sentences that it was scored on; 0 in lines older than this."""
 

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
 from hardner.adapt.adapter import Adapter, params_of_sample
-from hardner.adapt.forecast import cross_validate, forecast
+from hardner.adapt.correction import TextScores, corrected
+from hardner.adapt.forecast import Forecast, Interval, cross_validate, forecast
+from hardner.adapt.judge import temperatures_of
 from hardner.adapt.label_start import begin_described
 from hardner.adapt.sample import FOLDS, Sample, negative_sentences
 from hardner.adapt.self_training import unlabelled_rows, usable_sentences
@@ -42,6 +44,8 @@ class ScoredSamples(NamedTuple):
     """Of each sample, tp, fp and fn on the sentences that hold a mention, if they were counted."""
     expected: Sequence[tuple[float, ...]] = ()
     """Of each sample, the F1 that was forecast, with its interval; empty where none was."""
+    expected_on_text: Sequence[tuple[float, ...]] = ()
+    """The same for text as it runs, where there was some without labels."""
 
 
 Runner = Callable[[Size, Drawn], Iterator[ScoredSamples]]
@@ -110,14 +114,25 @@ def fitted_runner(
         began = time.perf_counter()
         for some, params in _fits(adapter, list(numbers), told):
             each = (params_of_sample(params, i) for i in range(len(some)))
-            found = [scorer.predictions(Predictor(tagger, own, device=device)) for own in each]
+            models = [Predictor(tagger, own, device=device) for own in each]
+            found = [scorer.predictions(model) for model in models]
             scores = [scorer.breakdown(spans) for spans in found]
             seconds = (time.perf_counter() - began) / len(some)
             chosen = tuple(numbers[sample] for sample in some)
             kept = found if predictions else []
             bearing = [astuple(score(*_where_mentions_are(corpus, own))) for own in found]
-            expected = [_expected(adapter, sample) for sample in some] if forecasts else []
-            yield ScoredSamples(corpus, chosen, scores, kept, seconds, bearing, expected)
+            pairs = zip(some, models, strict=True) if forecasts else ()
+            expected = [_expected(adapter, *pair) for pair in pairs]
+            yield ScoredSamples(
+                corpus,
+                chosen,
+                scores,
+                kept,
+                seconds,
+                bearing,
+                [_rounded(own.f1 if own else None) for own in expected],
+                [_rounded(own.on_text if own else None) for own in expected],
+            )
             began = time.perf_counter()
 
     return run
@@ -164,14 +179,21 @@ def _where_mentions_are(
     return [right for right, _ in pairs], [own for _, own in pairs]
 
 
-def _expected(adapter: Adapter, sample: Sample) -> tuple[float, ...]:
-    """The forecast F1 and its interval; empty where too few mentions can be held out."""
+def _expected(adapter: Adapter, sample: Sample, model: Predictor) -> Forecast | None:
+    """What to expect of a sample's model; None where too few mentions can be held out."""
     folded = cross_validate(adapter, sample, FOLDS)
     head = folded.heads[0] if folded else None
-    if head is None:
-        return ()
-    f1 = forecast(head.large, head.small, len(sample.sentences)).f1
-    return tuple(round(value, 5) for value in (f1.value, f1.low, f1.high))
+    if not folded or head is None:
+        return None
+    calibrated = replace(model, temperatures=tuple(temperatures_of(adapter, sample, folded)))
+    scored = calibrated.spans(sample.unlabelled)
+    text = TextScores.of([[score for _, score in own] for own in scored]) if scored else None
+    count = len(sample.sentences)
+    return corrected(forecast(head.large, head.small, count), head.large, count, text)
+
+
+def _rounded(f1: Interval | None) -> tuple[float, ...]:
+    return tuple(round(value, 5) for value in (f1.value, f1.low, f1.high)) if f1 else ()
 
 
 def unchanged_runner(system: System, corpus: Corpus, predictions: bool) -> Runner:

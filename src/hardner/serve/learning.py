@@ -13,7 +13,8 @@ from hardner.tag.predictor import Predictor
 from hardner.types import Sentence
 
 OnProgress = Callable[[str, int, int], None]  # (stage, done, total)
-_FIGURES = ("f1", "low", "high", "gain")
+_FIGURES = ("f1", "low", "high", "gain", "text_f1", "text_low", "text_high")
+"""Expected on sentences like the labelled ones, and on the project's text as it runs."""
 
 
 class LearntTypes(NamedTuple):
@@ -42,6 +43,7 @@ def learn_types(
             base,
             order.labelled,
             labels,
+            text=order.unlabelled,
             keep=order.keep,
             force=order.force,
             on_progress=lambda done, total: on_progress("adapting", done, total),
@@ -77,7 +79,9 @@ def _result(row: TypeReport, order: AdaptationOrder) -> dict[str, Any]:
     if row.outcome != "learnt" or row.expected is None:
         return result
     f1, gain = row.expected.f1, row.expected.gain
-    figures = (f1.value, f1.low, f1.high, gain.value)
+    text = row.expected.on_text
+    on_text = (text.value, text.low, text.high) if text else (None,) * 3
+    figures = (f1.value, f1.low, f1.high, gain.value, *on_text)
     return result | {"more": row.expected.more} | dict(zip(_FIGURES, figures, strict=True))
 
 

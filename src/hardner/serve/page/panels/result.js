@@ -12,7 +12,8 @@ export const result = (run) => [
   ...heldOut(run.result.held_out, run.result.held_out_before),
 ];
 
-const expected = ({ f1, low, high, gain }) =>
+/** `text_f1` is not there in runs of earlier versions. */
+const expected = ({ f1, low, high, gain, text_f1, text_low, text_high }) =>
   f1 === null
     ? h("p", {}, "Too few labels to estimate F1. A few more labelled sentences make it possible.")
     : h(
@@ -20,7 +21,11 @@ const expected = ({ f1, low, high, gain }) =>
         { class: "expected" },
         "Expected F1 ",
         h("strong", {}, figure(f1)),
-        low === null ? "." : ` (${figure(low)} to ${figure(high)}).`,
+        low === null
+          ? "."
+          : ` (${figure(low)} to ${figure(high)}) on sentences like the labelled ones.`,
+        typeof text_f1 === "number" &&
+          ` On your text as it runs: ${figure(text_f1)} (${figure(text_low)} to ${figure(text_high)}).`,
         gain !== null &&
           h("span", { class: "quiet" }, ` Some 10 more sentences would add about ${figure(gain)}.`),
       );
