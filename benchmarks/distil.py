@@ -4,13 +4,12 @@
 
 `hardner adapt` learns two types of BioNLP13CG from 60 training sentences, and `hardner distil`
 makes a small model of that from TEXT, by its defaults for a CPU. The small model is scored against
-what its teacher finds in sentences of TEXT that it has not read, and both on labelled devel
-sentences. Speed is by the seconds of one core. Both models lie in DIR afterwards, and are not made
-again; lines go into benchmarks/results.jsonl.
+what its teacher finds in devel sentences and in those of TEXT behind what was read, and both on the
+devel sentences' labels. Speed is by the seconds of one core. Both models lie in DIR afterwards, and
+are not made again; lines go into benchmarks/results.jsonl.
 """
 
 import argparse
-import json
 import os
 import resource
 import subprocess
@@ -89,16 +88,16 @@ def measure(teacher: Path, student: Path, text: Path, devel: Sequence[Sentence])
         began = time.process_time()
         found.append([[span for span, _ in row] for row in model.spans(further)])
         pace.append(sum(map(len, further)) / (time.process_time() - began))
-    mentions = sum(map(len, found[0]))
-    agreed = score(*found)
-    case = f"F1 against the teacher: {mentions} mentions in {len(further):,} sentences of text"
-    record("distil", case, DEVICE, round(agreed.f1, 4), None, "", "of 1")
     gold = [s.spans for s in devel]
-    f1 = [score(gold, [[s for s, _ in row] for row in m.spans(devel)]).f1 for m in models]
-    case = f"F1 on {len(devel):,} labelled devel sentences, {', '.join(LABELS)}"
-    record("distil", case, DEVICE, round(f1[1], 4), round(f1[0], 4), "the teacher", "of 1")
+    own = [[[span for span, _ in row] for row in model.spans(devel)] for model in models]
+    for where, pair in (("devel sentences of the corpus", own), ("sentences of other text", found)):
+        mentions, count = sum(map(len, pair[0])), len(pair[0])
+        case = f"F1 against the teacher: {mentions} mentions in {count:,} {where}"
+        record("distil", case, DEVICE, round(score(*pair).f1, 4), None, "", "of 1")
+    case = f"F1 on the labels of these {len(devel):,} devel sentences, {', '.join(LABELS)}"
+    f1 = [round(score(gold, spans).f1, 4) for spans in own]
+    record("distil", case, DEVICE, f1[1], f1[0], "the teacher", "of 1")
     record("distil", "tagging", DEVICE, round(pace[1]), round(pace[0]), "the teacher", "words/s")
-    print(json.dumps({"precision": agreed.precision, "recall": agreed.recall}))
 
 
 if __name__ == "__main__":
