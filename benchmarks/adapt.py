@@ -1,15 +1,18 @@
-"""How long `hardner adapt` takes, until a first model and in all, and how much memory.
+"""How long `hardner adapt` takes, until a first model and in all, how much memory, and spaCy.
 
-    python benchmarks/adapt.py [--root CORPORA]
+    python benchmarks/adapt.py [--root CORPORA] [--only CASE]
 
 The whole command, its start and cross-validation included, without a test file: with the twenty
 example sentences; with --root also with 1,000 unlabelled sentences of BioNLP13CG beside them, with
-100 sentences of it and one type, and with 200 and ten types. Run it while the machine has nothing
-else to do; CPU seconds say more where it has. Appends to benchmarks/results.jsonl.
+100 sentences of it and one type, and with 200 and ten types. Beside each, spaCy learns from the
+same labelled sentences (`spacy_learn.py`), without saying what to expect of it. Run it while the
+machine has nothing else to do; CPU seconds say more where it has. Appends to
+benchmarks/results.jsonl.
 """
 
 import argparse
-import resource
+import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,11 +20,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+import spacy_learn
 from record import record
+from spacy.tokens import DocBin
+from spacy_learn import labelled_doc
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
+from hardner.adapt.examples import read_labelled
 from hardner.corpora import Corpora
 from hardner.episodes import few_shot
 from hardner.formats import write
@@ -53,32 +61,60 @@ def cases(root: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]:
         yield name, [str(path)]
 
 
+class Used(NamedTuple):
+    """What a command took."""
+
+    seconds: float
+    first: float
+    """Seconds until its output was there."""
+    cpu: float
+    memory: float
+    """MB, at most, as Linux has it: what `wait4` says may be that of the process before `exec`."""
+
+
+def used(command: list[str], out: Path) -> Used:
+    """Run a command."""
+    began, first, memory = time.perf_counter(), None, 0.0
+    process = subprocess.Popen(command, cwd=ROOT)
+    while True:
+        pid, status, spent = os.wait4(process.pid, os.WNOHANG)
+        if first is None and out.exists():
+            first = time.perf_counter() - began
+        if pid:
+            break
+        told = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+        memory = int(told[1]) / 1024 if told else memory  # none once it has ended
+        time.sleep(0.02)
+    seconds = time.perf_counter() - began
+    if status:
+        raise SystemExit(f"{command} failed")
+    cpu = spent.ru_utime + spent.ru_stime
+    return Used(seconds, first or seconds, cpu, memory)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root")
+    parser.add_argument("--only", action="append", help="a case; by default all")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         for number, (name, given) in enumerate(cases(args.root, Path(made))):
-            out, first = Path(made) / f"model{number}", None
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            command = [sys.executable, "-m", "hardner", "adapt", *given, "--out", str(out)]
-            began = time.perf_counter()
-            with subprocess.Popen(command, cwd=ROOT) as process:
-                while process.poll() is None:
-                    if first is None and out.exists():
-                        first = time.perf_counter() - began
-                    time.sleep(0.05)
-            seconds = time.perf_counter() - began
-            used = resource.getrusage(resource.RUSAGE_CHILDREN)
-            cpu = sum(
-                getattr(used, what) - getattr(before, what) for what in ("ru_utime", "ru_stime")
-            )
+            if args.only and name not in args.only:
+                continue
+            out, peer, docs = (Path(made) / f"{what}{number}" for what in ("model", "peer", "docs"))
+            ours = used([sys.executable, "-m", "hardner", "adapt", *given, "--out", str(out)], out)
+            held = DocBin(docs=[labelled_doc(s.tokens, s.spans) for s in read_labelled(given[0])])
+            held.to_disk(docs)
+            script = str(Path(spacy_learn.__file__))
+            theirs = used([sys.executable, script, str(docs), str(peer)], peer)
             case = f"{name}, bundled model"
-            record("adapt", case, DEVICE, seconds, None, "", "s")
-            record("adapt", f"{case}, first model", DEVICE, first or seconds, None, "", "s")
-            record("adapt", f"{case}, CPU", DEVICE, cpu, None, "", "s of CPU")
-            memory = used.ru_maxrss / 1024  # of the largest so far
-            record("adapt", f"{case}, memory", DEVICE, memory, None, "", "MB")
+            for what, unit, own, other in (
+                ("", "s", ours.seconds, theirs.seconds),
+                (", first model", "s", ours.first, theirs.seconds),
+                (", CPU", "s of CPU", ours.cpu, theirs.cpu),
+                (", memory", "MB", ours.memory, theirs.memory),
+            ):
+                record("adapt", f"{case}{what}", DEVICE, own, other, "spaCy", unit)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,11 @@ from hardner.schemes import TagSet, spans_to_tags
 from hardner.types import Sentence
 
 FULL = 0.75
-"""Laid end to end only where less than this share of a padded batch is filled."""
+"""Laid end to end on a GPU only where less than this share of a padded batch is filled."""
 LONGEST_SENTENCE = 4096
-"""The most values that lie end to end, as attention compares each with each."""
+"""The most values that lie end to end there, as attention compares each with each."""
+_CPU_STEP = 32
+"""A multiple of this many lie end to end on a CPU: oneDNN prepares its products for each size."""
 
 
 class PartialLabels(NamedTuple):
@@ -190,8 +192,13 @@ class Store:
         """As `widths`, for tasks [M, B]; with ``packed`` where much would be padding."""
         wide = self.widths(rows)
         if self.packed:
-            most = bucket(int(self.streams[self.packed].widths[rows].sum(1).max(initial=1)))
-            if most <= min(FULL * rows.shape[1] * wide[self.packed], LONGEST_SENTENCE):
+            most = int(self.streams[self.packed].widths[rows].sum(1).max(initial=1))
+            padded = rows.shape[1] * wide[self.packed]
+            if self.device.type == "cpu":
+                most, limit = -(-most // _CPU_STEP) * _CPU_STEP, padded
+            else:
+                most, limit = bucket(most), int(min(FULL * padded, LONGEST_SENTENCE))
+            if most <= limit:
                 wide["packed"] = most
         return wide
 

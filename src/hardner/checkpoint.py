@@ -8,6 +8,8 @@ stands for. A number is changed by half a scale at most.
 
 import hashlib
 import json
+import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,11 +20,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import hardner
 from hardner.errors import FileError, HardnerError
+from hardner.files import sha256
 from hardner.folders import atomic_folder
 from hardner.manifest import (
     CONFIG,
@@ -86,8 +89,7 @@ def save_checkpoint(
     stored = chain.from_iterable(_stored(n, tensors[n], entry) for n, entry in entries.items())
     parts = list(cut_shards(stored, shard_bytes)) or [{}]
     shards = dict(zip(shard_names(len(parts)), parts, strict=True))
-    contents = {name: save(part) for name, part in shards.items()}
-    contents |= {n: c.encode() if isinstance(c, str) else c for n, c in files.items()}
+    contents = {n: c.encode() if isinstance(c, str) else c for n, c in files.items()}
     manifest = {
         "format": FORMAT,
         "version": VERSION if any(entry.in_int8 for entry in entries.values()) else 1,
@@ -95,13 +97,17 @@ def save_checkpoint(
         "config": config,
         "tensors": {name: asdict(entry) for name, entry in entries.items()},
         "weights": {name: list(part) for name, part in shards.items()},
-        "sizes": {name: len(content) for name, content in contents.items()},
-        "checksums": {n: hashlib.sha256(content).hexdigest() for n, content in contents.items()},
     }
-    contents[CONFIG] = _json(manifest)  # last: a folder without it is no model
     with atomic_folder(folder) as temporary:
+        for name, part in shards.items():
+            write_shard(temporary / name, part)
         for name, content in contents.items():
             (temporary / name).write_bytes(content)
+        every = [temporary / name for name in (*shards, *contents)]
+        manifest["sizes"] = {path.name: path.stat().st_size for path in every}
+        manifest["checksums"] = {path.name: sha256(path) for path in every}
+        # Last: a folder without it is no model.
+        (temporary / CONFIG).write_bytes(_json(manifest))
 
 
 def load_checkpoint(folder: str | Path) -> Checkpoint:
@@ -149,7 +155,7 @@ def _entry(name: str, tensor: Tensor, dtype: torch.dtype | None) -> TensorEntry:
 
 
 def _stored(name: str, tensor: Tensor, entry: TensorEntry) -> Iterator[tuple[str, Tensor]]:
-    """A contiguous copy that shares no memory with another tensor, and any scales."""
+    """A contiguous tensor as it is stored, and any scales."""
     tensor = tensor.detach().cpu()
     if entry.in_int8:
         numbers, scales = quantise_rows(tensor)
@@ -160,7 +166,7 @@ def _stored(name: str, tensor: Tensor, entry: TensorEntry) -> Iterator[tuple[str
     narrow = tensor.to(DTYPES[entry.stored])
     if entry.stored != entry.dtype and not torch.equal(narrow.isfinite(), tensor.isfinite()):
         raise HardnerError(f"tensor {name}: a value is too large for {entry.stored}")
-    yield name, narrow.contiguous().clone()
+    yield name, narrow.contiguous()
 
 
 def _json(manifest: Mapping[str, Any]) -> bytes:
@@ -255,6 +261,26 @@ def read_shard(path: Path) -> dict[str, Tensor]:
         raise FileError(path, f"damaged weights: {error}") from None
     # Tensors are mapped from the file, and Windows does not replace a file in use.
     return {n: t.clone() for n, t in found.items()} if sys.platform == "win32" else found
+
+
+def write_shard(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors to a file, straight from where they are; those that share memory as copies."""
+    apart: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in tensors.items():
+        held = tensor.untyped_storage()
+        alone = held.nbytes() == tensor.nbytes and held.data_ptr() not in seen
+        seen.add(held.data_ptr())
+        apart[name] = tensor if alone else tensor.clone()
+    path.touch()
+    usual = path.stat().st_mode
+    try:
+        save_file(apart, path)
+    except SafetensorError as error:  # of a full disk, say
+        if code := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(code[1]), os.strerror(int(code[1])), str(path)) from None
+        raise
+    path.chmod(usual)  # safetensors lets none but the owner read it
 
 
 def worth_int8(shape: Sequence[int]) -> bool:

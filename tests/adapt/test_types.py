@@ -1,6 +1,8 @@
 """Several types in one fit: what they share, and that none costs the others anything."""
 
+import threading
 import time
+import weakref
 from collections import Counter
 from dataclasses import replace
 
@@ -28,7 +30,6 @@ from hardner.adapt.sample import (
 from hardner.adapt.workflow import adapt_predictor
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
-from hardner.model.layers import Mode, dropout
 from hardner.model.tagger import Model
 from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
@@ -339,8 +340,9 @@ def test_sentences_labelled_in_part_are_learnt_from_by_every_type():
 
 
 def test_fits_side_by_side_find_the_same(monkeypatch):
-    """With random numbers of their own, those that torch's dropout draws."""
+    """With random numbers of their own."""
     monkeypatch.setattr(fitting, "recipe_for", lambda *_: replace(RULE, dropout=0.2, steps=12))
+    monkeypatch.setattr(fits, "_SHORT", 0)
     found = []
     for at_once in (1, 2):
         monkeypatch.setattr(fits, "_SIDE_BY_SIDE", at_once)
@@ -354,10 +356,38 @@ def test_fits_side_by_side_find_the_same(monkeypatch):
     assert one.report.expected == other.report.expected
     for name, value in one.predictor.params.items():
         assert torch.equal(value, other.predictor.params[name]), name
-    x = torch.randn(1, 3, 5, 8)
-    torch.manual_seed(4)
-    expected = torch.nn.functional.dropout(x, 0.3)
-    assert torch.equal(dropout(x, Mode(0.3, generator=torch.Generator().manual_seed(4))), expected)
+
+
+@pytest.mark.parametrize("steps, threads", [(10, 1), (100, 2)])
+def test_short_fits_and_those_of_one_side_take_turns(monkeypatch, steps, threads):
+    monkeypatch.setattr(fits, "_SIDE_BY_SIDE", 2)
+    both = threading.Barrier(threads, timeout=10)
+
+    def inner(item, on_step):
+        on_step(1)
+        return item, threading.get_ident(), torch.get_num_threads()
+
+    def outer(item, on_step):
+        both.wait()  # as many at once as are expected
+        return list(fits.side_by_side(inner, [item, -item], on_step, 100))
+
+    done = []
+    found = list(fits.side_by_side(outer, [1, 2], done.append, steps))
+    assert [[own[0] for own in each] for each in found] == [[1, -1], [2, -2]]
+    assert all(len({own[1] for own in each}) == 1 for each in found)
+    assert len({own[1] for each in found for own in each}) == threads
+    assert {own[2] for each in found for own in each} == {1} and done == [1] * 4
+
+
+def test_a_model_that_is_loaded_for_it_is_let_go_of():
+    given, held = [replace(known())], []
+    there = weakref.ref(given[0])
+    result = adapt_predictor(
+        given.pop, DRUGS, force=True, on_progress=lambda *_: held.append(there() is not None)
+    )
+    assert held and not any(held)
+    again = adapt_predictor(known(), DRUGS, force=True)
+    assert result.report.expected == again.report.expected
 
 
 def test_fits_side_by_side_stop_when_they_are_no_longer_asked_for(monkeypatch):

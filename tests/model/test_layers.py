@@ -75,6 +75,20 @@ def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
     assert float(dropped.mean()) == pytest.approx(1, abs=0.01)
 
 
+def test_random_numbers_of_its_own_drop_a_share_and_repeat_themselves() -> None:
+    x = torch.ones(1, 99_999)
+    for share in (0.1, 0.5):
+        one, again, other = (
+            dropout(x, Mode(share, generator=torch.Generator().manual_seed(seed)))
+            for seed in (1, 1, 2)
+        )
+        assert float((one == 0).double().mean()) == pytest.approx(share, abs=0.01)
+        assert float(one.mean()) == pytest.approx(1, abs=0.02)
+        assert torch.equal(one, again) and not torch.equal(one, other)
+        both = float(((one == 0) & (one.roll(1) == 0)).double().mean())
+        assert both == pytest.approx(share**2, abs=0.01)  # neighbours are of one draw
+
+
 def test_mask_of() -> None:
     assert mask_of(torch.tensor([[2, 0]]), 3).tolist() == [[[True, True, False], [False] * 3]]
 

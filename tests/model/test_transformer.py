@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from hardner.errors import HardnerError
 from hardner.model.layers import Mode, Params, cpu_has_bfloat16, scoped
-from hardner.model.transformer import Transformer
+from hardner.model.transformer import Transformer, attend
 
 NET = Transformer(vocabulary=11, size=12, layers=2, heads=3, inner=20)
 PLAIN, TWICE = Mode(), Mode(twice=True)
@@ -118,6 +118,22 @@ def test_padding_does_not_leak(mode: Mode) -> None:
     table[:, 0] = 1e3
     loud = NET(params | {"pieces": table}, rows, mode)
     torch.testing.assert_close(loud[there], found[there], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", [PLAIN, TWICE], ids=["fused", "twice"])
+def test_stretches_are_what_a_mask_would_part(mode: Mode) -> None:
+    rng = torch.Generator().manual_seed(3)
+    parts = [torch.randn(2, 2, 9, 4, generator=rng).double().requires_grad_() for _ in range(3)]
+    stretches = [[4, 2, 3], [1, 8]]
+    window = torch.stack(
+        [torch.arange(len(n)).repeat_interleave(torch.tensor(n)) for n in stretches]
+    )
+    mask = (window.unsqueeze(2) == window.unsqueeze(1)).unsqueeze(1)  # [2, 1, 9, 9]
+    weights = torch.randn(2, 2, 9, 4, generator=rng).double()
+    found = [attend(*parts, how, mode) for how in (stretches, mask)]
+    torch.testing.assert_close(*found)
+    slopes = [torch.autograd.grad((one * weights).sum(), parts) for one in found]
+    torch.testing.assert_close(*slopes)
 
 
 def test_full_rows_need_no_mask() -> None:

@@ -180,7 +180,7 @@ class Adapter:
         if self.recipe.layers and not self.recipe.prototypes:
             params = self.start(samples[:1])
             upper = upper_tagger(self.tagger, params, self.recipe.layers)
-            store = cache_lower_layers(upper, params, store)
+            store = cache_lower_layers(upper, params, store, self.recipe.precision)
         self._rows = {sentence: row for row, sentence in enumerate(sentences)}
         self._store = store
         return store
@@ -197,7 +197,8 @@ class Adapter:
     ) -> Iterator[tuple[Sequence[Sample], Params]]:
         """Fit any number of samples: side by side on a CPU, in groups that fit on a GPU."""
         if self.device.type == "cpu":
-            yield from side_by_side(self._fit_one, samples, on_step)
+            steps = max(map(self.steps, samples), default=0)
+            yield from side_by_side(self._fit_one, samples, on_step, steps)
             return
         size = self._group_size(samples)
         for first in range(0, len(samples), size):
@@ -212,7 +213,7 @@ class Adapter:
         """The tagging loss of each head of fitted parameters on labelled sentences."""
         store = self.tagger.store_for_all(sentences, self.device)
         rows = torch.arange(len(sentences), device=self.device).unsqueeze(0)
-        batch = store.batch(rows, store.widths(rows[0].cpu().numpy()))
+        batch = store.batch(rows, store.packed_widths(rows.cpu().numpy()))
         encoded = self.tagger.encoder(params, batch, SCORING)
         found: list[float] = self.tagger.head_losses(params, encoded, batch).tolist()
         return found

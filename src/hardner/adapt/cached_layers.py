@@ -16,7 +16,7 @@ from hardner.batch import Batch, Ragged, Store
 from hardner.errors import HardnerError
 from hardner.features import Features, group_by_width
 from hardner.model.encoders import Encoded
-from hardner.model.layers import SCORING, Mode, Params, scoped
+from hardner.model.layers import SCORING, Mode, Params, Precision, fit_autocast, scoped
 from hardner.model.tagger import Tagger
 from hardner.model.transformer import PieceEncoder, in_windows, lay_out, padding_mask, taken
 from hardner.types import Sentence
@@ -24,8 +24,9 @@ from hardner.types import Sentence
 LOWER = "table.lower"
 _SUBWORDS_AT_ONCE = 1 << 15
 """Subwords that are padded alike, counting padding."""
-_CPU_SUBWORDS = 1 << 11
-"""Those of them that go through the lower layers at once on a CPU."""
+_CPU_SUBWORDS = 1 << 9
+"""Those of them that go through the lower layers at once on a CPU; more take memory, not less time.
+"""
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,13 @@ def cached_names(tagger: Tagger) -> list[str]:
 
 
 @torch.no_grad()
-def cache_lower_layers(tagger: Tagger, params: Params, store: Store) -> Store:
-    """The store with the lower layers' output for each subword; unchanged if it has them."""
+def cache_lower_layers(
+    tagger: Tagger, params: Params, store: Store, precision: Precision = "float32"
+) -> Store:
+    """The store with the lower layers' output for each subword; unchanged if it has them.
+
+    A GPU computes it in single precision; a CPU as the fit, and then the tagger, compute.
+    """
     upper = tagger.encoder
     assert isinstance(upper, UpperLayers)
     if LOWER in store.tables:
@@ -91,19 +97,21 @@ def cache_lower_layers(tagger: Tagger, params: Params, store: Store) -> Store:
     pieces, limit = store.streams["pieces"], upper.whole.pieces.limit
     transformer, own = upper.whole.transformer, scoped(params, "encoder")
     flat = len(pieces.values)
+    on_cpu = store.device.type == "cpu"
     table = torch.zeros(1 + flat, upper.size, device=store.device, dtype=own["pieces"].dtype)
     for rows in group_by_width(pieces.widths[:-1], _SUBWORDS_AT_ONCE):
         width = int(pieces.widths[rows].max())
         if width > limit:  # longer than the encoder's window: it fills several
             width = -(-width // limit) * limit
-        size = len(rows) if store.device.type != "cpu" else max(1, _CPU_SUBWORDS // width)
+        size = max(1, _CPU_SUBWORDS // width) if on_cpu else len(rows)
         # In parts of a like width, so that they are padded, and rounded, as the whole is.
         for start in range(0, len(rows), size):
             at = torch.from_numpy(rows[start : start + size]).to(store.device)
             windows = in_windows(pieces.gather(at, width).unsqueeze(0), limit)  # [1, W, P]
-            x = transformer.begin(own, windows, SCORING)
             mask = padding_mask(windows > 0)
-            x = transformer.layers_on(own, x, mask, range(upper.first), SCORING)
+            with fit_autocast(precision if on_cpu else "float32", store.device):
+                x = transformer.begin(own, windows, SCORING)
+                x = transformer.layers_on(own, x, mask, range(upper.first), SCORING)
             x = x.reshape(len(at), width, -1)  # [B, P, D]
             position = torch.arange(width, device=store.device)
             there = position < pieces.lengths[at].unsqueeze(1)  # [B, P]

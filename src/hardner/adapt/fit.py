@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from math import ceil
 from threading import Event, Lock
@@ -40,6 +41,10 @@ _GRAPH_SHAPES = 3
 """Batch shapes of a fit on a GPU, at most: each is captured as a CUDA graph of its own."""
 _SIDE_BY_SIDE = min(2, torch.get_num_threads())
 """Fits that are computed at once on a CPU, each in a thread; more of them would fill its memory."""
+_SHORT = 50
+"""Steps of a fit that is over in seconds, for which no second one is worth its memory."""
+_WITHIN = ContextVar("_WITHIN", default=False)
+"""Whether what is being computed is one of several side by side."""
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -48,11 +53,19 @@ def side_by_side(
     compute: Callable[[_Item, OnStep], _Result],
     items: Sequence[_Item],
     on_step: OnStep | None = None,
+    steps: int = _SHORT,
 ) -> Iterator[_Result]:
     """What a function makes of each item, in order, some of them at once.
 
-    Each is computed with one thread, so what comes out is the same. When it is closed or
-    interrupted, those that run stop at their next step.
+    Each is computed with one thread, so what comes out is the same; what it computes side by side
+    in turn, it computes alone. When it is closed or interrupted, those that run stop at their next
+    step.
+
+    Args:
+        compute: Of an item, with what it calls after each step.
+        items: What it is called with.
+        on_step: Called by whichever has taken a step, one at a time.
+        steps: Of the longest; if they are few, one item is computed after another.
     """
     stopped, alone = Event(), Lock()
 
@@ -67,12 +80,16 @@ def side_by_side(
         with one_thread():
             return compute(item, count)
 
-    if min(_SIDE_BY_SIDE, len(items)) < 2:
+    def beside(item: _Item) -> _Result:
+        _WITHIN.set(True)  # of this thread
+        return computed(item)
+
+    if min(_SIDE_BY_SIDE, len(items)) < 2 or steps < _SHORT or _WITHIN.get():
         yield from map(computed, items)
         return
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         try:
-            yield from pool.map(computed, items)
+            yield from pool.map(beside, items)
         finally:
             stopped.set()
 
@@ -134,7 +151,7 @@ def fit_samples(
     given = params
     if recipe.layers:
         tagger = upper_tagger(tagger, params, recipe.layers)
-        store = cache_lower_layers(tagger, params, store)
+        store = cache_lower_layers(tagger, params, store, recipe.precision)
         cached = frozenset(cached_names(tagger))
         params = {n: p for n, p in params.items() if n not in cached}
     learnt = rows if replaced is None else np.concatenate((rows, replaced), axis=1)

@@ -14,7 +14,7 @@ the F1 from the number of sentences learnt to another,
 with a prior on its exponent from published learning curves, updated by the model's own curve.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import NamedTuple
@@ -113,7 +113,9 @@ def cross_validate_all(
     for sample, (forward, back), can in zip(samples, every, judged, strict=True):
         if any(can):
             both = [*forward, *back]
-            parts += parts_of(sample, both, adapter.recipe.replacements, adapter.types)
+            made = parts_of(sample, both, adapter.recipe.replacements, adapter.types)
+            # The small one first: only its scores are kept.
+            parts += [*made[len(forward) :], *made[: len(forward)]]
     if not parts:
         return [None] * len(samples)
     # One fit a fold: restarts would triple the time and hardly change what is expected.
@@ -123,8 +125,9 @@ def cross_validate_all(
     fitted = (params_of_sample(params, i) for some, params in groups for i in range(len(some)))
     found: list[CrossValidation | None] = []
     for sample, (forward, back), can in zip(samples, every, judged, strict=True):
-        own = list(islice(fitted, len(forward) + len(back))) if any(can) else []
-        found.append(_scored(adapter, sample.sentences, forward, back, can, own) if own else None)
+        own = islice(fitted, len(forward) + len(back))
+        there = any(can)
+        found.append(_scored(adapter, sample.sentences, forward, back, can, own) if there else None)
     return found
 
 
@@ -134,12 +137,12 @@ def _scored(
     forward: Sequence[Fold],
     back: Sequence[Fold],
     judged: Sequence[bool],
-    fitted: Sequence[Params],
+    fitted: Iterator[Params],
 ) -> CrossValidation:
-    """What the models of the folds, those of one sample, show of it."""
-    ahead, behind = fitted[: len(forward)], fitted[len(forward) :]
+    """What the models of the folds, those of one sample and the small one first, show of it."""
+    small = _held_out_scores(adapter, sentences, back, islice(fitted, len(back))) if back else []
+    ahead = list(fitted)
     large = _held_out_scores(adapter, sentences, forward, ahead)
-    small = _held_out_scores(adapter, sentences, back, behind) if back else []
     pairs = zip_longest(large, small)
     return CrossValidation(
         [HeadScores(*pair) if can else None for can, pair in zip(judged, pairs, strict=True)],
@@ -189,7 +192,7 @@ def held_out_curves(
 
 
 def _held_out_scores(
-    adapter: Adapter, sentences: Sequence[Sentence], folds: Sequence[Fold], fitted: Sequence[Params]
+    adapter: Adapter, sentences: Sequence[Sentence], folds: Sequence[Fold], fitted: Iterable[Params]
 ) -> list[HeldOutScores]:
     """The scores of each head in the sentences that its fold held out."""
     counts = np.zeros((len(adapter.tag_sets), len(sentences), 3))

@@ -4,13 +4,15 @@ A fit may not diverge, tag everything or nothing, or be worse than a label that 
 (`PriorScores`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hardner.adapt.adapter import Adapter
 from hardner.adapt.correction import TextScores, corrected
@@ -33,7 +35,7 @@ from hardner.adapt.sample import Sample
 from hardner.episodes import seed_of
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
-from hardner.tag.calibration import best_temperature, losses_of
+from hardner.tag.calibration import Loss, best_temperature, losses_of
 from hardner.tag.predictor import Predictor
 from hardner.tag.thresholds import PrecisionRecallCurve
 from hardner.types import Sentence, Span
@@ -218,7 +220,7 @@ def temperatures_of(
     adapter: Adapter, sample: Sample, folded: CrossValidation | None
 ) -> list[float]:
     """The temperature of each head that makes held-out labels likeliest, nearer to 1 if few."""
-    losses: list[list[Callable[[float], float]]] = [[] for _ in adapter.tag_sets]
+    losses: list[list[Loss]] = [[] for _ in adapter.tag_sets]
     for params, held_out in folded.models if folded else ():
         fitted = Predictor(adapter.tagger, params, device=str(adapter.device))
         own = losses_of(fitted, [sample.sentences[row] for row in held_out])
@@ -232,18 +234,17 @@ def temperatures_of(
     return found
 
 
-def _sum(losses: Sequence[Callable[[float], float]], temperature: float) -> float:
-    return sum(loss(temperature) for loss in losses)
+def _sum(losses: Sequence[Loss], temperatures: Tensor) -> Tensor:
+    return torch.stack([loss(temperatures) for loss in losses]).sum(0)
 
 
 def check_finite(fitted: Sequence[Params]) -> None:
     """Refuse parameters that are NaN or infinite."""
-    for params in fitted:
-        for name, value in params.items():
-            if not bool(value.isfinite().all()):
-                raise AdaptationRefused(
-                    f"learning diverged ({name} is not finite); try another --seed"
-                )
+    once = {id(value): (name, value) for params in fitted for name, value in params.items()}
+    for name, value in once.values():
+        least, largest = value.aminmax()  # of which NaN is both; unlike a mask it takes no memory
+        if not bool((largest - least).isfinite()):
+            raise AdaptationRefused(f"learning diverged ({name} is not finite); try another --seed")
 
 
 def check_loss(before: float, after: float) -> None:

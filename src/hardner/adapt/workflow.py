@@ -9,8 +9,9 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import reduce
-from typing import NamedTuple
+from functools import partial, reduce
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from hardner.adapt.adapter import Adapter, adapters_for, average_params
 from hardner.adapt.continuation import with_kept_sentences
@@ -23,7 +24,7 @@ from hardner.adapt.examples import (
     read_labelled,
     read_unlabelled,
 )
-from hardner.adapt.fit import OnStep, one_thread
+from hardner.adapt.fit import OnStep, one_thread, side_by_side
 from hardner.adapt.forecast import count_steps, cross_validate
 from hardner.adapt.judge import Fit, Judge, JudgedHead, PriorScores, hashes_of
 from hardner.adapt.label_start import Described
@@ -38,6 +39,7 @@ from hardner.tag.heads import Heads, data_hash, origin_of, today, versions
 from hardner.tag.predictor import Predictor
 from hardner.types import Progress, Sentence
 
+_Result = TypeVar("_Result")
 _MOST_UNLABELLED = {"cpu": 300, "cuda": 1200}
 """Unlabelled sentences that are learnt from, at most."""
 _MOST_LOOKED_AT = 300
@@ -53,7 +55,7 @@ class AdaptationResult(NamedTuple):
 
 @one_thread()
 def adapt_predictor(
-    predictor: Predictor,
+    predictor: Predictor | Callable[[], Predictor],
     labelled: LabelledData,
     labels: Labels = None,
     *,
@@ -72,7 +74,8 @@ def adapt_predictor(
     """Fit a predictor to the mentions of some labels, all in one fit.
 
     Args:
-        predictor: Where to start.
+        predictor: Where to start, or what loads it: then it takes no memory while others are
+            learnt, if nothing of it stays.
         labelled: A file, or sentences, documents or pairs of a text and its mentions; best with
             some sentences without a mention. Each is taken to be labelled for all of the labels.
         labels: Whose mentions to learn; by default those of all labels.
@@ -100,25 +103,47 @@ def adapt_predictor(
     how = _How(
         descriptions or {}, keep or continued, keep_sentences or continued, continued, seed, force
     )
-    run = _Run.of(predictor, labelled, labels, unlabelled, text, how)
-    begun = [(adapter, run.sample_for(adapter)) for adapter in run.adapters]
-    on_step = _counter(on_progress, sum(count_steps(*pair, folds) for pair in begun))
-    fits = []
-    for adapter, sample in begun:
-        adapter.encode([sample])  # once, for all fits
-        # The outcome is that of `adapter.fit([sample])`, but cross-validation fits the folds.
-        once = adapter.with_recipe(replace(adapter.recipe, average_folds=False))
-        fits.append(Fit(adapter, sample, once.fit([sample], on_step)))
+    own = predictor if isinstance(predictor, Predictor) else predictor()
+    run = _Run.of(own, labelled, labels, unlabelled, text, how)
+    del own
+    begun = [Fit(adapter, run.sample_for(adapter), {}) for adapter in run.adapters]
+    steps = [count_steps(fit.adapter, fit.sample, folds) for fit in begun]
+    on_step = _counter(on_progress, sum(steps))
+    fits = _each(_fit, begun, on_step)
     if on_model and (first := run.result(fits, early=True)):
         on_model(first)
-    for place, (adapter, sample, params, _) in enumerate(fits):
-        folded = cross_validate(adapter, sample, folds, on_step)
-        if folded and adapter.recipe.average_folds and not sample.unlabelled:
-            params = average_params([params, *(model.params for model in folded.models)])
-        fits[place] = Fit(adapter, sample, params, folded)
+        del first
+    fits = _each(partial(_fold, folds), fits, on_step)
     result = run.result(fits)
     assert result
     return result
+
+
+def _each(
+    compute: Callable[[Fit, OnStep], _Result], fits: Sequence[Fit], on_step: OnStep | None = None
+) -> list[_Result]:
+    """What becomes of the types that begin alike, side by side with the others."""
+    steps = max((fit.adapter.steps(fit.sample) for fit in fits), default=0)
+    on_cpu = all(fit.adapter.device.type == "cpu" for fit in fits)
+    return list(side_by_side(compute, fits, on_step, steps if on_cpu else 0))
+
+
+def _fit(begun: Fit, on_step: OnStep) -> Fit:
+    """Fit to all sentences."""
+    adapter, sample = begun.adapter, begun.sample
+    adapter.encode([sample])  # once, for all fits
+    # The outcome is that of `adapter.fit([sample])`, but cross-validation fits the folds.
+    once = adapter.with_recipe(replace(adapter.recipe, average_folds=False))
+    return begun._replace(params=once.fit([sample], on_step))
+
+
+def _fold(folds: int, fit: Fit, on_step: OnStep) -> Fit:
+    """Cross-validate, and average the fit with those to the folds if the recipe says so."""
+    adapter, sample, params, _ = fit
+    folded = cross_validate(adapter, sample, folds, on_step)
+    if folded and adapter.recipe.average_folds and not sample.unlabelled:
+        params = average_params([params, *(model.params for model in folded.models)])
+    return fit._replace(params=params, folded=folded)
 
 
 class _How(NamedTuple):
@@ -135,7 +160,14 @@ class _How(NamedTuple):
 class _Run(NamedTuple):
     """What an adaptation is given, and what is known before it begins."""
 
-    predictor: Predictor
+    heads: Heads | None
+    """The predictor's own; None where none of them can stay."""
+    labels: frozenset[str]
+    """That it finds."""
+    device: str
+    start: Path | None
+    origins: Mapping[str, Origin]
+    """By label that is continued, where its head comes from."""
     given: Examples
     text: tuple[Sentence, ...]
     """Sentences without labels to learn from."""
@@ -161,12 +193,12 @@ class _Run(NamedTuple):
         how: _How,
     ) -> "_Run":
         """Read what is given, and see what the predictor makes of it as it is."""
-        began, report = time.perf_counter(), Report()
+        began, report, known = time.perf_counter(), Report(), frozenset(predictor.labels)
         given = examples(read_labelled(labelled, labels, report=report), labels)
         if how.continued:
             given = with_kept_sentences(predictor, given)
         stay = how.keep and not how.continued
-        there = [label for label in given.labels if stay and label in predictor.labels]
+        there = [label for label in given.labels if stay and label in known]
         settled = [_kept_as_told(given, label) for label in there]
         if len(there) == len(given.labels):
             taken = f"the model finds {there[0]!r} already"
@@ -193,19 +225,25 @@ class _Run(NamedTuple):
             described = Described.of(how.descriptions, given)
             adapters = [described.begin(adapter) for adapter in adapters]
             notes += described.notes
-        looked = seen[:_MOST_LOOKED_AT]
+        goes_on = given.labels if how.continued else ()
+        origins = {n: origin for n in goes_on if (origin := origin_of(predictor, n))}
+        may_stay = how.keep or not known.isdisjoint(given.labels)
         return cls(
-            predictor,
-            given,
-            text,
-            looked,
-            adapters,
-            own,
-            described,
-            settled,
-            how,
-            tuple(notes),
-            began,
+            heads=Heads.of(predictor) if may_stay else None,
+            labels=known,
+            device=predictor.device,
+            start=predictor.start,
+            origins=origins,
+            given=given,
+            text=text,
+            looked_at=seen[:_MOST_LOOKED_AT],
+            adapters=adapters,
+            own=own,
+            described=described,
+            settled=settled,
+            how=how,
+            notes=tuple(notes),
+            began=began,
         )
 
     def sample_for(self, adapter: Adapter) -> Sample:
@@ -218,9 +256,9 @@ class _Run(NamedTuple):
 
         ``early`` is before cross-validation; where no label can be learnt it is then None.
         """
-        labels = frozenset(self.predictor.labels)
-        judge = Judge(self.given, self.own, labels, self.how.seed, self.how.force, self.looked_at)
-        judged = [judge.of(fit) for fit in fits]
+        how = self.how
+        judge = Judge(self.given, self.own, self.labels, how.seed, how.force, self.looked_at)
+        judged = _each(lambda fit, _: judge.of(fit), fits)
         if told := self.described:
             judged = [told.told(own, fit.adapter) for own, fit in zip(judged, fits, strict=True)]
         every = [one.report for own in judged for one in own]
@@ -242,11 +280,10 @@ class _Run(NamedTuple):
         self, fits: Sequence[Fit], judged: Sequence[Sequence[JudgedHead]], report: AdaptationReport
     ) -> Predictor:
         """One predictor of the predictor's own labels that stay and of those that were learnt."""
-        every = frozenset(self.predictor.labels)
-        wanted = every - report.learnt if self.how.keep else report.kept
-        tag_sets = self.predictor.tagger.tag_sets
+        wanted = self.labels - report.learnt if self.how.keep else report.kept
+        tag_sets = self.heads.model.tagger.tag_sets if self.heads else ()
         stay = [head for head, own in enumerate(tag_sets) if not wanted.isdisjoint(own.labels)]
-        parts = [Heads.of(self.predictor).take(stay)] if stay else []
+        parts = [self.heads.take(stay)] if self.heads and stay else []
         for (adapter, _, params, _), own in zip(fits, judged, strict=True):
             rows = [(t.domain, one) for t, one in zip(adapter.tag_sets, own, strict=True)]
             learnt = [one.report.outcome == "learnt" for one in own]
@@ -261,15 +298,14 @@ class _Run(NamedTuple):
                 parts.append(heads)
             elif any(learnt):
                 parts.append(heads.take([head for head, one in enumerate(learnt) if one]))
-        made = reduce(Heads.beside, parts).in_place_of(self.predictor)
+        made = reduce(Heads.beside, parts).predictor(self.device, self.start)
         return replace(made, report=report)
 
     def _origin(self, adapter: Adapter, row: TypeReport, report: AdaptationReport) -> Origin:
         """What the model remembers of a label's adaptation."""
-        own = self.predictor
         name, f1 = self.own.best.get(row.label, ("", 0.0))
         begun = adapter.begins_with(row.label) and not row.began
-        encoder = "the bundled start" if own.start and not begun else "the model's own encoder"
+        encoder = "the bundled start" if self.start and not begun else "the model's own encoder"
         encoder = f"its description, and {encoder}" if row.began else encoder
         expected = row.expected and row.expected.f1
         recipe = asdict(adapter.recipe) | {"parts": sorted(adapter.recipe.parts)}
@@ -294,7 +330,7 @@ class _Run(NamedTuple):
 
     def _described_before(self, label: str) -> str:
         """What a label that is gone on with was said to mean."""
-        origin = origin_of(self.predictor, label) if self.how.continued else None
+        origin = self.origins.get(label)
         return origin.description if origin else ""
 
     def _kept(self, label: str) -> tuple[KeptSentence, ...]:

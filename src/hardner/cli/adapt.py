@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -144,19 +145,18 @@ def adapt_command(
             given = _labelled(labelled, label, source_format, encoding)
             tested = _tested(test, given.labels, source_format, encoding) if test else None
             more = _unlabelled(unlabelled, source_format, encoding) if unlabelled else None
-            start = Predictor.load(model, device)
             progress = progress_bar()
             task = progress.add_task("learning", total=None)
             estimate = _Estimate()
 
             def told(done: int, total: int) -> None:
-                name = "learning" if first.result is None else "cross-validating"
+                name = "cross-validating" if first.is_there else "learning"
                 progress.update(task, completed=done, total=total, description=name)
                 estimate(done, total)
 
             with progress:
                 predictor, report = adapt_predictor(
-                    start,
+                    partial(Predictor.load, model, device),
                     [*given.sentences, *given.partial],
                     given.labels,
                     descriptions=dict(zip(label or (), description or (), strict=False)),
@@ -194,12 +194,12 @@ class _FirstModel:
 
     def __init__(self, out: Path) -> None:
         self.out = out
-        self.result: AdaptationResult | None = None
+        self.is_there = False
         self._saved = False
 
     def take(self, result: "AdaptationResult") -> None:
         """Keep it; a model that was there is replaced only by one that is judged."""
-        self.result = result
+        self.is_there = True
         if not self.out.exists() or not any(self.out.iterdir()):
             result.predictor.save(self.out)
             self._saved = True

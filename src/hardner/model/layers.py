@@ -58,7 +58,8 @@ def prefixed(scope: str, params: Mapping[str, Tensor]) -> Params:
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``x @ weight.T + bias`` per task: x [M, ..., I], weight [M|1, O, I], bias [M|1, O]."""
     if weight.shape[0] == 1:  # shared weights: all tasks' rows in one product
-        return functional.linear(x, weight[0], None if bias is None else bias[0])
+        # Not weight[0], whose gradient is written into a tensor of zeros.
+        return functional.linear(x, weight.squeeze(0), None if bias is None else bias.squeeze(0))
     if x.shape[0] == 1:
         x = x.expand(weight.shape[0], *x.shape[1:])
     flat = x.reshape(x.shape[0], -1, x.shape[-1])  # [M, N, I]
@@ -88,7 +89,7 @@ def linear_in_blocks(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def embed(ids: Tensor, table: Tensor) -> Tensor:
     """Rows of a table per task: ids [M, ...], table [M|1, V, D] -> [M, ..., D]."""
     if table.shape[0] == 1:
-        return functional.embedding(ids, table[0])
+        return functional.embedding(ids, table.squeeze(0))
     # All tables as one, each task's ids shifted to its own: one kernel instead of M.
     tasks, rows, _ = table.shape
     shift = torch.arange(tasks, device=ids.device).mul(rows).view(-1, *[1] * (ids.dim() - 1))
@@ -99,7 +100,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Normalise the last axis: x [M, ..., D], weight and bias [M|1, D]."""
     shape = (weight.shape[0], *[1] * (x.dim() - 2), weight.shape[1])
     if weight.shape[0] == 1:
-        return functional.layer_norm(x, weight.shape[1:], weight[0], bias[0])
+        return functional.layer_norm(x, weight.shape[1:], weight.squeeze(0), bias.squeeze(0))
     return functional.layer_norm(x, weight.shape[1:]) * weight.view(shape) + bias.view(shape)
 
 
@@ -107,16 +108,21 @@ def dropout(x: Tensor, mode: Mode) -> Tensor:
     """Drop features at random where the mode asks for it."""
     if not mode.dropout:
         return x
-    if mode.generator is not None:  # the same numbers as torch's dropout draws on a CPU
-        kept = 1 - mode.dropout
-        x = x.contiguous()
-        return x * torch.empty_like(x).bernoulli_(kept, generator=mode.generator).div_(kept)
+    if mode.generator is not None:
+        return x * _kept(x, mode.dropout, mode.generator).div_(1 - mode.dropout)
     if mode.among is None:
         return functional.dropout(x.contiguous(), mode.dropout)
     # The mask of all tasks, of which this rank applies its own part.
     first, tasks = mode.among
     scale = functional.dropout(x.new_ones(tasks, *x.shape[1:]), mode.dropout)  # [all M, ...]
     return x * scale[first : first + x.shape[0]]
+
+
+def _kept(x: Tensor, dropped: float, rng: torch.Generator) -> Tensor:
+    """Ones, and zeros for what is dropped: four 16-bit numbers of each draw, as draws are slow."""
+    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64)
+    bits = draws.random_(-(1 << 63), None, generator=rng).view(torch.int16)[: x.numel()]
+    return (bits >= round(dropped * (1 << 16)) - (1 << 15)).view(x.shape).to(x.dtype)
 
 
 def mask_of(lengths: Tensor, width: int) -> Tensor:

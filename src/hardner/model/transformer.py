@@ -34,6 +34,8 @@ from hardner.model.layers import (
 )
 from hardner.types import Sentence
 
+Stretches = list[list[int]]
+"""By row, the lengths of windows that lie end to end in it; pieces see their own window alone."""
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of rotary positions, two of [P, d / 2]."""
 MAPS = ("attention", "out", "up", "down")
@@ -120,7 +122,7 @@ class Transformer:
         self,
         params: Params,
         x: Tensor,
-        mask: Tensor | None,
+        mask: Tensor | Stretches | None,
         layers: range,
         mode: Mode,
         rotary: Rotation | None = None,
@@ -139,14 +141,19 @@ class Transformer:
         return layer_norm(x, params["norm.weight"], params["norm.bias"])
 
     def _layer(
-        self, params: Params, x: Tensor, mask: Tensor | None, rotary: Rotation, mode: Mode
+        self,
+        params: Params,
+        x: Tensor,
+        mask: Tensor | Stretches | None,
+        rotary: Rotation,
+        mode: Mode,
     ) -> Tensor:
         tasks, rows, width, _ = x.shape
         fuse = is_worth_compiling(x, params["norm1.weight"].shape[0], mode.twice)
         h = _norm(params, "norm1", x, fuse)
         qkv = _product(params, "attention", h).view(tasks * rows, width, 3, self.heads, -1)
         rotate = compiled(rotate_heads) if fuse else rotate_heads
-        q, k, v = rotate(qkv, *rotary, matmul_dtype(x))  # [M*W, heads, P, d]
+        q, k, v = rotate(qkv, *rotary, matmul_dtype(x, mask))  # [M*W, heads, P, d]
         mixed = attend(q, k, v, mask, mode)
         mixed = mixed.transpose(1, 2).reshape(tasks, rows, width, -1)
         x = x + dropout(_product(params, "out", mixed), mode)
@@ -173,14 +180,27 @@ def _product(params: Params, name: str, x: Tensor) -> Tensor:
     return linear(x.to(weight.dtype), weight, bias)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, mode: Mode) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | Stretches | None, mode: Mode) -> Tensor:
     """Attention by the fused kernel, or by plain products where its gradient needs a gradient."""
+    if isinstance(mask, list):
+        return _attend_in_stretches(q, k, v, mask, mode)
     if not mode.twice:
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     scores = torch.matmul(q, k.transpose(-1, -2)) / q.shape[-1] ** 0.5
     if mask is not None:
         scores = scores.masked_fill(~mask, -1e4)  # finite, so that its gradient is no NaN
     return torch.matmul(scores.softmax(-1), v)
+
+
+def _attend_in_stretches(q: Tensor, k: Tensor, v: Tensor, rows: Stretches, mode: Mode) -> Tensor:
+    found = []
+    with torch.autocast(q.device.type, enabled=False):
+        for row, lengths in enumerate(rows):
+            own = (part[row : row + 1].split(lengths, dim=2) for part in (q, k, v))
+            each = zip(*own, strict=True)
+            mixed = [attend(q, k, v, None, mode) for q, k, v in each]
+            found.append(torch.cat(mixed, dim=2))
+    return found[0] if len(found) == 1 else torch.cat(found)
 
 
 def _init_norm(size: int) -> Params:
@@ -204,8 +224,10 @@ def compiled(chain: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(chain, dynamic=True)
 
 
-def matmul_dtype(x: Tensor) -> torch.dtype:
+def matmul_dtype(x: Tensor, mask: Tensor | Stretches | None = None) -> torch.dtype:
     """What the products of vectors are computed in here."""
+    if isinstance(mask, list):  # a CPU takes three times as long for its gradients in half
+        return x.dtype
     kind = x.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
@@ -237,7 +259,7 @@ class PieceLayout(NamedTuple):
     """What a transformer reads of a batch, and where each word lies in it."""
 
     pieces: Tensor  # [M, W, P]; 0 is padding
-    mask: Tensor  # which pieces of a row see which: bool [M*W, 1, 1 or P, P]
+    mask: Tensor | Stretches  # which pieces of a row see which: bool [M*W, 1, 1 or P, P]
     heads: Tensor  # where in all rows of its task a word's first piece lies, [M, B, T]
     starts: Tensor  # where a sentence's first piece lies, [M, B]
 
@@ -260,10 +282,19 @@ def lay_out(batch: Batch, stream: str, limit: int) -> PieceLayout:
         return PieceLayout(windows, padding_mask(filled), heads, starts)
     at, place = _end_to_end(filled.flatten(1), batch.packed)  # [M, N], [M, W*P]
     pieces = functional.pad(windows.flatten(1), (0, 1)).gather(1, at)
-    window = at // windows.shape[2]  # [M, N]; the padding's is behind all others
-    there = window.unsqueeze(2) == window.unsqueeze(1)  # [M, N, N]
     heads = place.gather(1, heads.flatten(1)).view_as(heads)
-    return PieceLayout(pieces.unsqueeze(1), there.unsqueeze(1), heads, place.gather(1, starts))
+    mask: Tensor | Stretches
+    if windows.is_cuda:  # which has one kernel for a whole row
+        window = at // windows.shape[2]  # [M, N]; the padding's is behind all others
+        mask = (window.unsqueeze(2) == window.unsqueeze(1)).unsqueeze(1)  # [M, 1, N, N]
+    else:  # which would compute what the mask hides: most of it
+        mask = [_stretches(own, batch.packed) for own in filled.sum(2).tolist()]
+    return PieceLayout(pieces.unsqueeze(1), mask, heads, place.gather(1, starts))
+
+
+def _stretches(lengths: list[int], width: int) -> list[int]:
+    """The windows of a row and its padding, without empty ones."""
+    return [length for length in (*lengths, width - sum(lengths)) if length]
 
 
 def in_windows(pieces: Tensor, limit: int) -> Tensor:

@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import reduce
 from importlib.metadata import version
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -102,11 +103,15 @@ class Heads(NamedTuple):
 
     def in_place_of(self, predictor: Predictor) -> Predictor:
         """A predictor with these heads, otherwise like another one."""
+        return self.predictor(predictor.device, predictor.start)
+
+    def predictor(self, device: str, start: Path | None) -> Predictor:
+        """A predictor with these heads; its arguments are those of `Predictor`."""
         return Predictor(
             *self.model,
             tuple(self.temperatures),
-            predictor.device,
-            predictor.start,
+            device,
+            start,
             self.learnt,
             origins=self.origins,
             thresholds=self.thresholds,
