@@ -31,7 +31,9 @@ ENCODERS = {"transformer": "The transformer", "bilstm": "The BiLSTM"}
 def page() -> Iterator[str]:
     """A table for each encoder and one of the left-out domains; a row a recipe, as it was tried."""
     yield from earlier()
-    every = lines.of("results/ablation.jsonl")
+    found = lines.of("results/ablation.jsonl")
+    every = [line for line in found if "many" not in line]
+    yield from many([line for line in found if "many" in line])
     unseen = [line for line in every if "left_out" not in line]
     for encoder, named in ENCODERS.items():
         yield f"\n{named}, 5 samples of each type:\n"
@@ -60,6 +62,21 @@ def earlier() -> Iterator[str]:
         shown = [f"{c.mean:.3f}" + FEWER * table.falls_short(c) if c.mean else "-" for c in cells]
         yield f"| {table.label(row)} | " + " | ".join(shown) + " |"
     yield f"\n{FEWER} of fewer samples."
+
+
+def many(some: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Fewer steps where sentences and types are many: a row a recipe, as it was tried."""
+    yield "\nWhere sentences and types are many (`benchmarks/many_sentences.py`): mean devel F1 of"
+    yield "types that the encoder has not learnt, from the same samples in each column, and CPU"
+    yield "seconds of a fit and its folds:\n"
+    cases = list(dict.fromkeys(line["many"] for line in some))
+    yield "| tried | " + " | ".join(cases) + " |"
+    yield "|---" * (1 + len(cases)) + "|"
+    cells = {(line["change"], line["many"]): line for line in some}
+    for change in dict.fromkeys(line["change"] for line in some):
+        own = (cells.get((change, case)) for case in cases)
+        shown = (f"**{ln['f1']:.3f}**, {ln['cpu_seconds']:.0f} s" if ln else "-" for ln in own)
+        yield f"| {change} | " + " | ".join(shown) + " |"
 
 
 def setting(line: Mapping[str, Any]) -> tuple[str, tuple[str, ...], int, str]:

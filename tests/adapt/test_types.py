@@ -369,7 +369,7 @@ def test_short_fits_and_those_of_one_side_take_turns(monkeypatch, steps, threads
 
     def outer(item, on_step):
         both.wait()  # as many at once as are expected
-        return list(fits.side_by_side(inner, [item, -item], on_step, 100))
+        return list(fits.side_by_side(inner, [item, -item], on_step, steps))
 
     done = []
     found = list(fits.side_by_side(outer, [1, 2], done.append, steps))

@@ -12,7 +12,7 @@ from adapt.adapted import DRUGS, RULE, known
 from formats.command import Command
 
 import hardner
-from hardner import checkpoint, weights
+from hardner import checkpoint
 from hardner.adapt import adapter as fitting
 from hardner.adapt import judge, workflow
 from hardner.adapt.report import AdaptationRefused
@@ -296,7 +296,7 @@ def test_ctrl_c_leaves_nothing(
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(command, "_LONG", 1e9)  # however slow the machine is
-    owner, name = (fitting, "fit_samples") if where == "fitting" else (weights, "save_file")
+    owner, name = (fitting, "fit_samples") if where == "fitting" else (checkpoint, "save_file")
     monkeypatch.setattr(owner, name, interrupted)
     out = drugs.with_name("m")
     code, said, err = call("adapt", drugs, "--out", out, "--model", model)
