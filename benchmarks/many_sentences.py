@@ -15,16 +15,18 @@ import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from several_types import only, start
 from trials import LINES
 
+from hardner.adapt import adapter as adapting
 from hardner.adapt.adapter import Adapter
 from hardner.adapt.fit import one_thread
 from hardner.adapt.forecast import of_labels
 from hardner.adapt.recipe import Recipe, encoder_kind, recipe_for
-from hardner.adapt.sample import Sample
+from hardner.adapt.sample import Sample, folds_of
 from hardner.corpora import Corpora
 from hardner.episodes import few_shot
 from hardner.evaluate.results import code_commit
@@ -36,13 +38,15 @@ from hardner.types import Corpus, Sentence
 
 QUICK = replace(recipe_for("quick", "transformer"), passes=7, most_steps=240)
 """What the preset once was; rows say how they differ from it."""
-TRIED: dict[str, Recipe] = {
-    "7 passes": QUICK,
-    "5 passes": replace(QUICK, passes=5),
-    "4 passes": replace(QUICK, passes=4),
-    "5 passes, 100 steps at most": replace(QUICK, passes=5, most_steps=100),
-    "3 passes": replace(QUICK, passes=3),
+TRIED: dict[str, tuple[Recipe, int]] = {
+    "7 passes": (QUICK, 3),
+    "7 passes, 2 folds": (QUICK, 2),
+    "5 passes": (replace(QUICK, passes=5), 3),
+    "5 passes, 2 folds": (replace(QUICK, passes=5), 2),
+    "4 passes": (replace(QUICK, passes=4), 3),
+    "3 passes": (replace(QUICK, passes=3), 3),
 }
+"""Recipes, and how many folds the outcome is a mean of beside."""
 ONE_TYPE = (
     ("BioNLP13CG", "Cell"),
     ("BioNLP13CG", "Multi-tissue_structure"),
@@ -71,11 +75,18 @@ def cases(corpora: Corpora) -> Iterator[tuple[str, list[Case]]]:
 
 
 def learnt(
-    model: Model, case: Case, corpus: Corpus, number: int, recipe: Recipe, devel: list[Sentence]
+    model: Model,
+    case: Case,
+    corpus: Corpus,
+    number: int,
+    tried: tuple[Recipe, int],
+    devel: list[Sentence],
 ) -> tuple[float, float]:
     """The mean devel F1 of the labels, and the CPU seconds of learning."""
+    recipe, folds = tried
     rows = few_shot(case.corpus, corpus.train, case.shots, number)
     own = tuple(only(corpus.train[row], case.labels) for row in rows)
+    adapting.folds_of = partial(folds_of, folds=folds)
     adapter = Adapter(model, [TagSet(label, (label,)) for label in case.labels], recipe)
     sample = Sample(own, (case.corpus, number))
     adapter.encode([sample])
@@ -94,6 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", default="../shared/corpora")
     parser.add_argument("--samples", type=int, default=2)
+    parser.add_argument("--first", type=int, default=0, help="number of the first sample")
     parser.add_argument("--devel", type=int, default=400, help="sentences of a corpus, at most")
     parser.add_argument("--only", action="append", choices=TRIED, help="by default all")
     parser.add_argument("--case", action="append", help="by default all")
@@ -107,14 +119,21 @@ def main() -> None:
             for one in own:
                 corpus = corpora.load(one.corpus)
                 devel = list(corpus.devel[:: max(1, len(corpus.devel) // args.devel)])
-                for number in range(args.samples):
+                for number in range(args.first, args.first + args.samples):
                     found.append(learnt(model, one, corpus, number, TRIED[name], devel))
                     print(name, one.corpus, one.labels[0], number, found[-1], flush=True)
             f1, seconds = (statistics.mean(column) for column in zip(*found, strict=True))
-            values: dict[str, Any] = asdict(TRIED[name]) | {"parts": sorted(QUICK.parts)}
+            recipe, folds = TRIED[name]
+            values: dict[str, Any] = asdict(recipe) | {"parts": sorted(QUICK.parts)}
             line = {"change": name, "encoder": encoder_kind(model.tagger), "many": case}
             line |= {"types": [[one.corpus, *one.labels] for one in own]}
-            line |= {"shots": own[0].shots, "samples": args.samples, "recipe": values}
+            line |= {
+                "shots": own[0].shots,
+                "samples": args.samples,
+                "first": args.first,
+                "recipe": values,
+                "folds": folds,
+            }
             line |= {"f1": round(f1, 5), "f1s": [round(pair[0], 5) for pair in found]}
             line |= {"cpu_seconds": round(seconds, 2), "commit": code_commit()}
             with LINES.open("a", encoding="utf-8") as file:
