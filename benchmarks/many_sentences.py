@@ -41,6 +41,7 @@ QUICK = replace(recipe_for("quick", "transformer"), passes=7, most_steps=240)
 TRIED: dict[str, tuple[Recipe, int]] = {
     "7 passes": (QUICK, 3),
     "7 passes, 2 folds": (QUICK, 2),
+    "7 passes, no folds": (replace(QUICK, average_folds=False), 0),
     "5 passes": (replace(QUICK, passes=5), 3),
     "5 passes, 2 folds": (replace(QUICK, passes=5), 2),
     "4 passes": (replace(QUICK, passes=4), 3),
