@@ -38,10 +38,13 @@ from hardner.types import Corpus, Sentence
 
 QUICK = replace(recipe_for("quick", "transformer"), passes=7, most_steps=240)
 """What the preset once was; rows say how they differ from it."""
+ALONE = replace(QUICK, average_folds=False)
 TRIED: dict[str, tuple[Recipe, int]] = {
     "7 passes": (QUICK, 3),
     "7 passes, 2 folds": (QUICK, 2),
-    "7 passes, no folds": (replace(QUICK, average_folds=False), 0),
+    "7 passes, no folds": (ALONE, 0),
+    "5 passes, no folds": (replace(ALONE, passes=5), 0),
+    "4 passes, no folds": (replace(ALONE, passes=4), 0),
     "5 passes": (replace(QUICK, passes=5), 3),
     "5 passes, 2 folds": (replace(QUICK, passes=5), 2),
     "4 passes": (replace(QUICK, passes=4), 3),
@@ -67,7 +70,7 @@ class Case(NamedTuple):
 
 def cases(corpora: Corpora) -> Iterator[tuple[str, list[Case]]]:
     """By name."""
-    for shots in (20, 100):
+    for shots in (20, 50, 100):
         own = [Case(name, (label,), shots) for name, label in ONE_TYPE]
         yield f"one type, {shots} sentences", own
     labels = [span.label for s in corpora.load(TEN_TYPES).train for span in s.spans]
