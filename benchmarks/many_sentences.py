@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from several_types import only, start
+from several_types import CORPUS, THREES, only, start
 from trials import LINES
 
 from hardner.adapt import adapter as adapting
@@ -73,6 +73,7 @@ def cases(corpora: Corpora) -> Iterator[tuple[str, list[Case]]]:
     for shots in (20, 50, 100):
         own = [Case(name, (label,), shots) for name, label in ONE_TYPE]
         yield f"one type, {shots} sentences", own
+    yield "three types, 40 sentences", [Case(CORPUS, labels, 40) for labels in THREES]
     labels = [span.label for s in corpora.load(TEN_TYPES).train for span in s.spans]
     frequent = sorted(set(labels), key=lambda label: -labels.count(label))[:10]
     yield "ten types, 200 sentences", [Case(TEN_TYPES, tuple(frequent), 200)]
