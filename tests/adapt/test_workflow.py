@@ -396,6 +396,8 @@ def test_steps_are_bounded_but_no_less_than_an_epoch():
     recipe = recipe_for("quick", "transformer")
     assert [recipe.inner(n).steps for n in (5, 20, 100, 200)] == [35, 35, 117, 234]
     assert [recipe.inner(n).steps for n in (206, 500, 5000)] == [240, 240, 834]
+    assert [recipe.inner(200, types).steps for types in (1, 3, 4, 10)] == [234, 181, 165, 165]
+    assert [recipe.inner(20, types).steps for types in (1, 3, 10)] == [35] * 3
 
 
 def test_divergence_is_refused(monkeypatch):

@@ -19,6 +19,7 @@ from hardner.adapt.cached_layers import cache_lower_layers, cached_names, mean_d
 from hardner.adapt.fit import OnStep, fit_samples, side_by_side
 from hardner.adapt.recipe import Recipe, encoder_kind, o_bias_for, recipe_for
 from hardner.adapt.sample import (
+    FOLDS,
     Fold,
     Sample,
     can_be_judged,
@@ -45,6 +46,8 @@ _COPIES = 10
 _WORDS_AT_ONCE = 1 << 18
 """Words that a step on a GPU learns from at once, counting padding and all samples."""
 
+_MANY = 100
+"""Sentences of several types whose halves are as good folds as their thirds."""
 _USEFUL_HEAD_F1 = 0.5
 """The new type starts from a label of the model that reaches this F1 on the given sentences."""
 
@@ -121,7 +124,7 @@ class Adapter:
         after each step.
         """
         fitted = self._fit(samples, on_step)
-        if not self.recipe.average_folds or any(sample.unlabelled for sample in samples):
+        if not all(map(self.averages_folds, samples)):
             return fitted
         folds = [folds_of(sample) for sample in samples]
         if not all(any(self.judged(s, f)) for s, f in zip(samples, folds, strict=True)):
@@ -130,6 +133,15 @@ class Adapter:
         pairs = zip(samples, folds, strict=True)
         parts = (parts_of(sample, own, most, self.types) for sample, own in pairs)
         return average_params([fitted, *(self._fit(each) for each in zip(*parts, strict=True))])
+
+    def averages_folds(self, sample: Sample) -> bool:
+        """Whether the outcome of a fit is its mean with those to the folds."""
+        return self.recipe.average_folds and len(self.tag_sets) == 1 and not sample.unlabelled
+
+    def folds(self, sample: Sample) -> int:
+        """How many cross-validation takes: two of several types where half of the sentences say
+        enough, as all that folds are for is then to judge."""
+        return 2 if len(self.tag_sets) > 1 and len(sample.sentences) >= _MANY else FOLDS
 
     def judged(self, sample: Sample, folds: Sequence[Fold]) -> list[bool]:
         """Whether the folds can judge each head."""
@@ -146,7 +158,7 @@ class Adapter:
 
     def steps(self, sample: Sample) -> int:
         """How many a fit to a sample takes, without the folds."""
-        own = self.recipe.inner(len(sample.sentences)).steps
+        own = self.recipe.inner(len(sample.sentences), len(self.tag_sets)).steps
         return own + max(own, self.recipe.self_training.steps) * bool(sample.unlabelled)
 
     def _fit(self, samples: Sequence[Sample], on_step: OnStep | None = None) -> Params:

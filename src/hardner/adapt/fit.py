@@ -155,7 +155,7 @@ def fit_samples(
         cached = frozenset(cached_names(tagger))
         params = {n: p for n, p in params.items() if n not in cached}
     learnt = rows if replaced is None else np.concatenate((rows, replaced), axis=1)
-    inner = recipe.inner(rows.shape[1])
+    inner = recipe.inner(rows.shape[1], store.heads)
     fits = _Fits(tagger, params, store, learnt, recipe, seeds, negatives, inner, partial)
     found = fits.averaged(None, on_step)
     if unlabelled is not None:

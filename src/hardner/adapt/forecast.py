@@ -161,7 +161,8 @@ def count_steps(adapter: Adapter, sample: Sample, folds: int) -> int:
     own, (forward, back) = adapter.steps(sample), _both_ways(sample, folds)
     if not any(adapter.judged(sample, forward)):
         return own
-    return own + sum(adapter.recipe.inner(len(f.train)).steps for f in (*forward, *back))
+    heads = len(adapter.tag_sets)
+    return own + sum(adapter.recipe.inner(len(f.train), heads).steps for f in (*forward, *back))
 
 
 def find_spans(adapter: Adapter, params: Params, sentences: Sequence[Sentence]) -> list[list[Span]]:

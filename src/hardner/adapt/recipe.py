@@ -97,17 +97,19 @@ class Recipe:
     self_training: SelfTraining = SelfTraining()
     """Used only where there are unlabelled sentences."""
     average_folds: bool = False
-    """Whether `hardner adapt` averages the fit to all sentences with those of cross-validation,
-    which have been paid for, in place of restarts."""
+    """Whether `hardner adapt` averages a fit to one type with those of cross-validation, which have
+    been paid for, in place of restarts. Of several types a part of the sentences teaches less."""
 
     def batch_of(self, types: int) -> int:
         """Sentences of a step that learns several types: more, so that it sees each of them."""
         return min(self.batch + _MORE_A_TYPE * (types - 1), 2 * self.batch)
 
-    def inner(self, sentences: int) -> InnerLoop:
-        """Steps, rate and the like for a number of sentences."""
+    def inner(self, sentences: int, types: int = 1) -> InnerLoop:
+        """Steps, rate and the like for a number of sentences and types."""
         size = min(self.batch, sentences)
-        steps = ceil(self.passes * sentences / size)
+        # A step to several types reads more sentences and takes longer: fewer are enough.
+        more = (self.batch_of(types) / self.batch) ** 0.5
+        steps = ceil(self.passes * sentences / size / more)
         if self.most_steps:
             steps = min(steps, max(self.most_steps, ceil(sentences / size)))
         steps = max(self.steps, steps)

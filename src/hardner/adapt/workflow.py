@@ -29,7 +29,7 @@ from hardner.adapt.forecast import count_steps, cross_validate
 from hardner.adapt.judge import Fit, Judge, JudgedHead, PriorScores, hashes_of
 from hardner.adapt.label_start import Described
 from hardner.adapt.report import AdaptationRefused, AdaptationReport, TypeReport
-from hardner.adapt.sample import FOLDS, Sample
+from hardner.adapt.sample import Sample
 from hardner.adapt.self_training import usable_sentences
 from hardner.errors import HardnerError
 from hardner.formats import Report
@@ -65,7 +65,7 @@ def adapt_predictor(
     keep: bool = False,
     keep_sentences: bool = False,
     continued: bool = False,
-    folds: int = FOLDS,
+    folds: int | None = None,
     seed: int = 0,
     force: bool = False,
     on_progress: Progress | None = None,
@@ -90,7 +90,7 @@ def adapt_predictor(
             continued with others.
         continued: Whether to learn labels of the predictor afresh from the sentences that it has
             kept and from those given. Its other labels stay.
-        folds: Of the cross-validation.
+        folds: Of the cross-validation, if not as many as `Adapter.folds` says.
         seed: The same gives the same outcome.
         force: Whether a label that the predictor finds better as it is may be adapted to.
         on_progress: Called with the steps done and those in all.
@@ -107,7 +107,8 @@ def adapt_predictor(
     run = _Run.of(own, labelled, labels, unlabelled, text, how)
     del own
     begun = [Fit(adapter, run.sample_for(adapter), {}) for adapter in run.adapters]
-    steps = [count_steps(fit.adapter, fit.sample, folds) for fit in begun]
+    every = [folds or fit.adapter.folds(fit.sample) for fit in begun]
+    steps = [count_steps(f.adapter, f.sample, n) for f, n in zip(begun, every, strict=True)]
     on_step = _counter(on_progress, sum(steps))
     fits = _each(_fit, begun, on_step)
     if on_model and (first := run.result(fits, early=True)):
@@ -137,11 +138,11 @@ def _fit(begun: Fit, on_step: OnStep) -> Fit:
     return begun._replace(params=once.fit([sample], on_step))
 
 
-def _fold(folds: int, fit: Fit, on_step: OnStep) -> Fit:
+def _fold(folds: int | None, fit: Fit, on_step: OnStep) -> Fit:
     """Cross-validate, and average the fit with those to the folds if the recipe says so."""
     adapter, sample, params, _ = fit
-    folded = cross_validate(adapter, sample, folds, on_step)
-    if folded and adapter.recipe.average_folds and not sample.unlabelled:
+    folded = cross_validate(adapter, sample, folds or adapter.folds(sample), on_step)
+    if folded and adapter.averages_folds(sample):
         params = average_params([params, *(model.params for model in folded.models)])
     return fit._replace(params=params, folded=folded)
 
