@@ -17,11 +17,10 @@ from record import record
 from hardner.adapt.report import AdaptationRefused
 from hardner.adapt.workflow import adapt_predictor
 from hardner.corpora import Corpora
-from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.evaluate.score import Score, score
 from hardner.tag.predictor import Predictor
-from hardner.types import Sentence
+from hardner.types import Sentence, seed_of
 
 TYPES = (
     ("CoNLL2003", "PER"),

@@ -27,10 +27,10 @@ from terms import DOMAINS, Term, ancestors, read_kinds, read_terms, without_doma
 from tokenizers import Tokenizer
 
 from hardner import files
-from hardner.episodes import seed_of
 from hardner.files import atomic_binary, atomic_write
 from hardner.pretrain.text import continuing, load_tokenizer
 from hardner.text import split, tokenize
+from hardner.types import seed_of
 
 SHORTEST, LONGEST = 6, 80
 """Words of a sentence."""

@@ -32,7 +32,6 @@ from torch.nn import functional
 from hardner import files
 from hardner.batch import Store
 from hardner.checkpoint import load_checkpoint
-from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.features import Pieces
 from hardner.jobs import MODEL_FOLDER, RunFolder, SavedState, open_run_folder
@@ -46,6 +45,7 @@ from hardner.pretrain.masked import Pretraining, masked_batch, masked_loss
 from hardner.pretrain.run import save_encoder
 from hardner.pretrain.text import SPECIAL, continuing, load_tokenizer
 from hardner.schemes import TagSet
+from hardner.types import seed_of
 
 CLS, SEP = SPECIAL.index("[CLS]"), SPECIAL.index("[SEP]")
 _LONGEST_NAME = 16

@@ -20,12 +20,6 @@ _WORD = 1 << 64
 _ROUNDS = 6
 
 
-def seed_of(*coordinates: int | str) -> int:
-    """A seed of 48 bits for a place, the same on every machine."""
-    digest = blake2b(repr(coordinates).encode(), digest_size=6).digest()
-    return int.from_bytes(digest, "big")
-
-
 def random_numbers(*coordinates: Coordinate) -> Iterator[int]:
     """Endless uniform numbers below 2**64 that only the coordinates decide."""
     place = json.dumps(coordinates).encode()

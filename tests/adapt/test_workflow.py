@@ -27,7 +27,6 @@ from hardner.adapt.recipe import recipe_for
 from hardner.adapt.report import AdaptationRefused
 from hardner.adapt.sample import Sample, folds_of, parts_of, replace_mentions
 from hardner.adapt.workflow import adapt_predictor
-from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.evaluate.score import score
 from hardner.formats import Report, write
@@ -38,7 +37,7 @@ from hardner.schemes import TagSet
 from hardner.tag.added_heads import KeptSentence, add_heads
 from hardner.tag.heads import origin_of, rename_labels
 from hardner.tag.predictor import Predictor
-from hardner.types import Document, Sentence, Span
+from hardner.types import Document, Sentence, Span, seed_of
 
 GENES = tiny.sentences("Gene")
 

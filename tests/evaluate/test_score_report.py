@@ -15,7 +15,6 @@ from seqeval.metrics import classification_report
 from seqeval.scheme import IOB2
 from tag import small_models as models
 
-from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.evaluate.own_data import GoldData, read_gold
 from hardner.evaluate.score import score
@@ -23,7 +22,7 @@ from hardner.evaluate.score_report import compare_data, score_data
 from hardner.evaluate.significance import bootstrap_sums, f1_of_sums, permutation_test_f1
 from hardner.formats import write
 from hardner.schemes import spans_to_tags
-from hardner.types import Document, Entity, Sentence, Span
+from hardner.types import Document, Entity, Sentence, Span, seed_of
 
 TEXT = "Aspirin may worsen asthma in mice. BRCA1 is a gene; p53 is one too."
 

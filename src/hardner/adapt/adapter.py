@@ -30,14 +30,13 @@ from hardner.adapt.sample import (
 )
 from hardner.adapt.self_training import LONGEST_UNLABELLED, TextTeacher, label_by_teacher
 from hardner.batch import Store
-from hardner.episodes import seed_of
 from hardner.features import Ints
 from hardner.model.describe import load_model
 from hardner.model.layers import SCORING, Params, part_of
 from hardner.model.tagger import Model, copy_of_model
 from hardner.schemes import TagSet
 from hardner.tag.predictor import Predictor
-from hardner.types import Sentence
+from hardner.types import Sentence, seed_of
 
 NEGATIVES_PER_STEP_POOL = 50
 """Bundled negative sentences to draw from, for each one that a step learns from."""

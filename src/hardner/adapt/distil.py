@@ -18,7 +18,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from hardner.adapt.students import Student, choose_text, lower_layers
 from hardner.batch import Batch, Store
-from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.features import Ints
 from hardner.meta.optim import CudaGraphRunner, Optimizer, clip
@@ -37,7 +36,7 @@ from hardner.model.layers import (
 from hardner.model.tagger import Model, Tagger
 from hardner.model.transformer import PieceEncoder
 from hardner.tag.predictor import Predictor
-from hardner.types import Progress, Sentence
+from hardner.types import Progress, Sentence, seed_of
 
 _LONGEST = 128
 """Words of a sentence, at most."""

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hardner.adapt.sample import overlapping
-from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.formats import Place, Report, read
 from hardner.schemes import longest_non_overlapping
 from hardner.text import Problem, sentences
-from hardner.types import Document, Entity, Sentence, Span
+from hardner.types import Document, Entity, Sentence, Span, seed_of
 
 LabelledText = tuple[str, Iterable[tuple[int, int, str]]]
 """A text and its mentions: start and end in characters, and label."""

@@ -17,7 +17,6 @@ from hardner.adapt.cached_layers import cache_lower_layers, cached_names, upper_
 from hardner.adapt.recipe import Recipe
 from hardner.adapt.self_training import TextLosses, TextTeacher, label_by_teacher
 from hardner.batch import Store
-from hardner.episodes import seed_of
 from hardner.features import Ints
 from hardner.meta.inner import (
     PROTOTYPES,
@@ -30,6 +29,7 @@ from hardner.meta.inner import (
 from hardner.meta.optim import CudaGraphRunner
 from hardner.model.layers import Mode, Params, autocast, fit_autocast, part_of
 from hardner.model.tagger import Tagger
+from hardner.types import seed_of
 
 OnStep = Callable[[int], object]
 """Callback: so many models have taken a step."""

@@ -32,13 +32,12 @@ from hardner.adapt.forecast import (
 )
 from hardner.adapt.report import AdaptationRefused, Outcome, TypeReport, limit_of
 from hardner.adapt.sample import Sample
-from hardner.episodes import seed_of
 from hardner.model.encoders import EncoderWithCopies
 from hardner.model.layers import Params
 from hardner.tag.calibration import Loss, best_temperature, losses_of
 from hardner.tag.predictor import Predictor
 from hardner.tag.thresholds import PrecisionRecallCurve
-from hardner.types import Sentence, Span
+from hardner.types import Sentence, Span, seed_of
 
 SURE = 0.9
 """An adaptation is refused if an existing label is better with at least this probability."""

@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hardner.episodes import seed_of
 from hardner.text import tokenize
-from hardner.types import Sentence, Span
+from hardner.types import Sentence, Span, seed_of
 
 FOLDS = 3
 _FILE = "assets/background.jsonl"

@@ -22,7 +22,6 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from hardner.batch import Batch, Store
-from hardner.episodes import seed_of
 from hardner.features import Ints
 from hardner.meta.inner import Losses
 from hardner.model import crf
@@ -30,7 +29,7 @@ from hardner.model.crf_forward import FLOOR
 from hardner.model.decoders import FORBIDDEN, UNSHOWN, DecoderKind, Emissions, tag_loss
 from hardner.model.layers import SCORING, Mode, Params, mask_of, mean_over
 from hardner.model.tagger import Tagger, sum_of_heads
-from hardner.types import Sentence
+from hardner.types import Sentence, seed_of
 
 LONGEST_UNLABELLED = 64
 """Words of an unlabelled sentence, at most: a batch is as wide as its longest."""

@@ -13,13 +13,12 @@ from itertools import accumulate
 from typing import Any
 
 from hardner.adapt.examples import HARMLESS, LabelledData, labelled_items
-from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.evaluate.errors import ErrorKind, error_pairs
 from hardner.formats import Report
 from hardner.tag.predictor import Predictor
 from hardner.text import Problem, sentences
-from hardner.types import Document, Entity, Offset, Progress, Sentence, Span
+from hardner.types import Document, Entity, Offset, Progress, Sentence, Span, seed_of
 
 _AT_ONCE = 1024
 """Sentences that are tagged between two calls for progress."""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from hardner.batch import Store
-from hardner.episodes import Sources, across, mini_batches, paired, seed_of
+from hardner.episodes import Sources, across, mini_batches, paired
 from hardner.features import Ints
 from hardner.meta.distributed import ALONE, Ranks
 from hardner.meta.inner import of_parts
@@ -24,7 +24,7 @@ from hardner.meta.optim import CudaGraphRunner, Optimizer, State, clip
 from hardner.meta.outer import Objective, outer_step, query_loss
 from hardner.model.layers import Mode, Params, Precision, autocast
 from hardner.model.tagger import Tagger
-from hardner.types import Episode, Task
+from hardner.types import Episode, Task, seed_of
 
 
 @dataclass(frozen=True)

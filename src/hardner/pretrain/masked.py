@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hardner.episodes import seed_of
 from hardner.errors import HardnerError
 from hardner.meta.optim import Muon
 from hardner.model.layers import (
@@ -24,6 +23,7 @@ from hardner.model.layers import (
 )
 from hardner.model.transformer import Rotation, Transformer
 from hardner.pretrain.text import SPECIAL
+from hardner.types import seed_of
 
 _CLS, _MASK = SPECIAL.index("[CLS]"), SPECIAL.index("[MASK]")
 IGNORED = -100
