@@ -17,7 +17,6 @@ Label-shift EM (Saerens et al., 2002) finds pi from the c of a model that has le
 sentences with mentions: c is taken to the odds that a share pi asks for, and pi to their mean.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,13 +25,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hardner.adapt.self_training import losses_beside
 from hardner.batch import Batch, Store
 from hardner.features import Ints
 from hardner.meta.inner import Losses
 from hardner.model.crf import crf_loss
 from hardner.model.decoders import Emissions, tag_loss
 from hardner.model.layers import SCORING, Mode, Params
-from hardner.model.tagger import Tagger, sum_of_heads
+from hardner.model.tagger import Tagger
 
 _EDGE = 1e-4
 """Shares are kept so far from 0 and 1."""
@@ -74,24 +74,12 @@ class PrevalenceRisk:
     def losses(
         self, tagger: Tagger, batch: Batch, rows: Tensor, weight: float, mode: Mode
     ) -> Losses:
-        known = batch.lengths.shape[1] - rows.shape[1]
-
-        def losses(
-            params: Params, names: Collection[str], cut: Collection[str]
-        ) -> dict[str, Tensor]:
-            scores, lengths, limits = tagger.emissions(
-                params, tagger.encoder(params, batch, mode), batch
-            )
-            own = Emissions(scores[:, :known], lengths[:, :known], limits)
-            other = Emissions(scores[:, known:], lengths[:, known:], limits)
-            partial = batch.partial and batch.partial.cut(slice(known))
-            labelled = replace(batch, tags=batch.tags[:, :known], partial=partial)
-            hard = tag_loss(tagger.decoder, own, labelled)
+        def both(labelled: Batch, own: Emissions, other: Emissions) -> Tensor:
             bearing = labelled.tags.any(-1)  # [M, B]
             risk = self.risk(other, own, bearing)
-            return {"tag": sum_of_heads(hard + weight * risk, batch)}
+            return tag_loss(tagger.decoder, own, labelled) + weight * risk
 
-        return losses
+        return losses_beside(tagger, batch, batch.lengths.shape[1] - rows.shape[1], mode, both)
 
     def risk(self, text: Emissions, own: Emissions, bearing: Tensor) -> Tensor:
         """Of unlabelled sentences beside labelled ones, some of them mention-bearing: [M]."""

@@ -149,23 +149,38 @@ class TeacherLabels:
         """
         known, more = batch.lengths.shape[1] - rows.shape[1], weight * rows.shape[1]
 
-        def losses(
-            params: Params, names: Collection[str], cut: Collection[str]
-        ) -> dict[str, Tensor]:
-            scores, lengths, limits = tagger.emissions(
-                params, tagger.encoder(params, batch, mode), batch
-            )
-            own = Emissions(scores[:, :known], lengths[:, :known], limits)
-            other = Emissions(scores[:, known:], lengths[:, known:], limits)
-            first = slice(known)
-            partial = batch.partial and batch.partial.cut(first)
-            labelled = replace(batch, tags=batch.tags[:, first], partial=partial)
+        def both(labelled: Batch, own: Emissions, other: Emissions) -> Tensor:
             hard = tag_loss(tagger.decoder, own, labelled)
             soft = soft_label_loss(tagger.decoder, other, self.of(rows, batch))
-            both = (known * hard + more * soft) / (known + more)
-            return {"tag": sum_of_heads(both, batch)}
+            return (known * hard + more * soft) / (known + more)
 
-        return losses
+        return losses_beside(tagger, batch, known, mode, both)
+
+
+def losses_beside(
+    tagger: Tagger,
+    batch: Batch,
+    known: int,
+    mode: Mode,
+    loss: Callable[[Batch, Emissions, Emissions], Tensor],
+) -> Losses:
+    """What a step descends on a batch of which only the first ``known`` sentences are labelled.
+
+    ``loss`` gets these as a batch, their emissions, and those of the others.
+    """
+
+    def losses(params: Params, names: Collection[str], cut: Collection[str]) -> dict[str, Tensor]:
+        scores, lengths, limits = tagger.emissions(
+            params, tagger.encoder(params, batch, mode), batch
+        )
+        own = Emissions(scores[:, :known], lengths[:, :known], limits)
+        other = Emissions(scores[:, known:], lengths[:, known:], limits)
+        first = slice(known)
+        partial = batch.partial and batch.partial.cut(first)
+        labelled = replace(batch, tags=batch.tags[:, first], partial=partial)
+        return {"tag": sum_of_heads(loss(labelled, own, other), batch)}
+
+    return losses
 
 
 @torch.no_grad()
